@@ -16,9 +16,10 @@
 
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1) /* the year 2116 */
 #define TIME_MIN_NS (-(INT64_C(1) << 60))
-#define GROUP_NS    100000              /* Sends and Recvs of one group begin within */
-#define SORT_MOVES  8                   /* for each item, in sort_items() */
-#define BESIDE_MIN  3                   /* Sends: fewer may be times that are wrong */
+#define GROUP_NS    100000 /* Sends and Recvs of one group begin within */
+#define EDGE_CALLS  16 /* made within JOB_EDGE_NS of the end of another: more are not looked at */
+#define SORT_MOVES  8  /* for each item, in sort_items() */
+#define BESIDE_MIN  3  /* Sends: fewer may be times that are wrong */
 #define ERROR_MAX   (UINT64_C(1) << 40) /* of a clock that is not known at all */
 
 void blame_job_done(struct job *j)
@@ -89,7 +90,7 @@ static struct job_item item_of(const struct job *j, uint32_t call)
 }
 
 /* The last of the worker's items, up to @end, that is entered before @ns. */
-static const struct job_item *last_before(const struct job *j, size_t first, size_t end, int64_t ns)
+static size_t last_before(const struct job *j, size_t first, size_t end, int64_t ns)
 {
 	size_t low = first, high = end;
 
@@ -101,7 +102,20 @@ static const struct job_item *last_before(const struct job *j, size_t first, siz
 		else
 			high = mid;
 	}
-	return &j->items[low];
+	return low;
+}
+
+/* The last of the worker's items, up to @end, that was made while it was in item @first; that one itself if there is none. */
+static const struct job_item *last_within(const struct job *j, size_t first, size_t end)
+{
+	const struct job_item *t = &j->items[first];
+	const struct push_call *c = job_call(j, (uint32_t)first);
+	size_t last = last_before(j, first, end, t->leave_ns);
+
+	for (size_t i = last; i > first && last - i < EDGE_CALLS; i--)
+		if (job_is_within(c, job_call(j, (uint32_t)i)))
+			return &j->items[i];
+	return &j->items[last_before(j, first, last + 1, t->leave_ns - JOB_EDGE_NS)];
 }
 
 /* By time. They come nearly in order, so most of it is moving a few by a few places; where it is not, it is
@@ -138,9 +152,9 @@ static size_t order_items(struct job *j, size_t first, size_t end)
 		struct job_item *a = &j->items[i];
 		const struct job_item *b;
 
-		if (a[1].enter_ns >= a->leave_ns - JOB_EDGE_NS)
+		if (a[1].enter_ns >= a->leave_ns)
 			continue;
-		b = last_before(j, i, end, a->leave_ns - JOB_EDGE_NS);
+		b = last_within(j, i, end);
 		if (b->enter_ns <= MAX(a->start_ns, a->enter_ns + GROUP_NS))
 			continue;
 		a->start_ns = b->enter_ns;

@@ -26,10 +26,11 @@
 #include "wire/ids.h"
 
 #define JOB_NONE        UINT32_MAX
-#define JOB_STAGE_RATIO 1.1   /* of a stage to the others, or to what it was: it is slow */
-#define JOB_EDGE_NS     20000 /* a call that begins so soon before the end of one comes after it */
-#define JOB_CALLS_MAX   (UINT32_C(1) << 27)
-#define JOB_CELLS_MAX   (UINT32_C(1) << 24) /* workers x steps: the latest steps are looked at */
+#define JOB_STAGE_RATIO 1.1 /* of a stage to the others, or to what it was: it is slow */
+#define JOB_EDGE_NS                                                                                \
+	20000 /* a call that begins so soon before the end of one comes after it, if it ends after it */
+#define JOB_CALLS_MAX (UINT32_C(1) << 27)
+#define JOB_CELLS_MAX (UINT32_C(1) << 24) /* workers x steps: the latest steps are looked at */
 
 struct job_item { /* a call on the common clock */
 	int64_t enter_ns, start_ns, leave_ns;
@@ -121,6 +122,7 @@ struct job {
 		double span_ns, steps;              /* that were looked at */
 		double spread_step, spread_lasting; /* among peers: in a step, and over all */
 	} load, begun;                              /* since it has begun to move */
+	double spread_before; /* among peers, in a step before that; 0: it did not begin */
 };
 
 struct job_cost {
@@ -177,6 +179,16 @@ bool blame_late_together(const struct job *j, uint32_t a, uint32_t b);
 static inline const struct push_call *job_call(const struct job *j, uint32_t item)
 {
 	return &j->calls[j->items[item].call].c;
+}
+
+/* job_is_within - by the worker's own clock: whether @next was made while it was in @t. A call that is over before @t ends
+ * was, and so was a Send, which lasts until it is received: they are made just before the worker comes back for a message that
+ * was there already. */
+static inline bool job_is_within(const struct push_call *t, const struct push_call *next)
+{
+	return next->enter_ns < t->leave_ns &&
+	       ((uint64_t)t->leave_ns - (uint64_t)next->enter_ns > JOB_EDGE_NS ||
+		       next->leave_ns <= t->leave_ns || next->op == NCCL_SEND);
 }
 
 static inline uint32_t job_item_worker(const struct job *j, uint32_t item)

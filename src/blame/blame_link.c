@@ -38,6 +38,8 @@
 #define PAST_PARTS    3      /* the first of them is the past, the last the present */
 #define GROWN_MOST    1.25   /* times what steps have grown by */
 #define BETWEEN_SHARE 0.1    /* of the times of a collective: on the way from its past */
+#define GROWN_PARTS   12     /* of its time, each of SAMPLES_LEAST at least */
+#define SHORTER_SHARE 0.25   /* of a part */
 
 struct taken { /* one communication */
 	uint32_t kind;
@@ -319,13 +321,20 @@ static bool is_slow(const struct taken *t, const struct kind *k, size_t from, fl
 	return (double)lasting >= LASTING_SHARE * (double)(k->count - from);
 }
 
-/* Whether it has grown as work does whose input grows. What a network does to it is there or not. */
+/* Whether it has grown as work does whose input grows. What a network does to it is there or not. Of each part of the time the
+ * shorter ones count: who leaves last may do so milliseconds after the others, but not each time. */
 static bool has_grown_slowly(const struct taken *t, const struct kind *k, uint64_t *room)
 {
-	for (size_t i = 0; i < k->count; i++)
-		room[i] = (uint64_t)t[k->first + i].ns;
-	return robust_on_the_way(room, k->count, (uint64_t)k->now, room + k->count) >=
-	       BETWEEN_SHARE;
+	size_t size = MAX(k->count / GROWN_PARTS, (size_t)SAMPLES_LEAST), parts = 0;
+	uint64_t *scratch = room + k->count;
+
+	for (size_t first = 0; first + size <= k->count; first += size) {
+		for (size_t i = 0; i < size; i++)
+			scratch[i] = (uint64_t)t[k->first + first + i].ns;
+		robust_sort(scratch, size);
+		room[parts++] = robust_quantile(scratch, size, SHORTER_SHARE);
+	}
+	return robust_on_the_way(room, parts, (uint64_t)k->now, scratch) >= BETWEEN_SHARE;
 }
 
 /* By its peers; if it is like them, or has none, by its own past: all may have become slower. */

@@ -44,6 +44,7 @@
 #define UNEVEN_NAMED 3    /* the moving load costs so much more than who is named */
 #define UNEVEN_BEGUN                                                                               \
 	10 /* steps, that load which has begun to move costs in all: hosts of one job are apart by some for a while */
+#define UNEVEN_CLEAR  5 /* likewise, where they were not before */
 #define CLEARED_SHARE 0.03
 #define CLEARED_MAX   64
 #define GAP_STEPS     3
@@ -413,10 +414,11 @@ static double named_alone_ns(const struct naming *n, double *least)
 	return sum;
 }
 
-/* Load that moves makes all workers late in their turn: it is more than what sets apart those who are named. */
-static bool load_moves(const struct job_load *l, double alone_ns)
+/* Load that moves makes all workers late in their turn: it is more than what sets apart those who are named. @spread: by how
+ * much workers differ in a step at least. */
+static bool load_moves(const struct job_load *l, double spread, double alone_ns)
 {
-	return l->spread_step >= UNEVEN_SPREAD && l->uneven_ns >= UNEVEN_SHARE * l->span_ns &&
+	return l->spread_step >= spread && l->uneven_ns >= UNEVEN_SHARE * l->span_ns &&
 	       l->spread_step >= UNEVEN_FACTOR * l->spread_lasting &&
 	       l->uneven_ns >= UNEVEN_NAMED * alone_ns;
 }
@@ -427,6 +429,17 @@ static double load_cost_ns(const struct job_load *l)
 	bool is_told = l->steps >= UNEVEN_STEPS && l->uneven_ns >= UNEVEN_NS * l->steps;
 
 	return is_told ? MIN(l->uneven_ns, l->span_ns) : 0;
+}
+
+/* Whether load has begun to move: workers differ by UNEVEN_FACTOR times what they did before in the same job, or by so much
+ * that the job need not be known. */
+static bool load_has_begun(const struct job *j, double alone_ns)
+{
+	const struct job_load *l = &j->begun;
+	double steps = l->uneven_ns / (double)j->step_ns, before = UNEVEN_FACTOR * j->spread_before;
+
+	return (steps >= UNEVEN_BEGUN && load_moves(l, UNEVEN_SPREAD, alone_ns)) ||
+	       (steps >= UNEVEN_CLEAR && before > 0 && load_moves(l, before, alone_ns));
 }
 
 /* Those that came last to collectives for a good part of the time, but are not named. */
@@ -540,9 +553,9 @@ int blame_name(struct job *j, struct blame *b)
 		workers += n.named[w] ? j->costs[w].lost_ns : 0;
 	alone = named_alone_ns(&n, least);
 	stages = slow_stages_ns(&n, &became);
-	if (load_moves(&j->begun, alone) && j->begun.uneven_ns >= UNEVEN_BEGUN * (double)j->step_ns)
+	if (load_has_begun(j, alone))
 		b->uneven_begun = load_cost_ns(&j->begun) / j->begun.span_ns;
-	if (load_moves(&j->load, alone)) {
+	if (load_moves(&j->load, UNEVEN_SPREAD, alone)) {
 		b->uneven_ns = (uint64_t)load_cost_ns(&j->load);
 		b->uneven_share = (double)b->uneven_ns / n.span_ns;
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));

@@ -3,8 +3,9 @@
  *
  * A worker that does something else while a Recv is pending is not waiting: it has posted it ahead. Where that is seen
  * of a good part of the Recvs from one peer, it did so with the others, too: those were there when it came back for
- * them, and are not waited for, unless calls say themselves how much of them was waited. That is right of workers with the same
- * peers, which are compared with each other, and not of stages: a stage in the middle has two neighbours, the others one.
+ * them, and are not waited for, unless calls say themselves how much of them was waited, or it came to them from its work,
+ * while it posts what it posts ahead right behind another call. That is right of workers with the same peers, which are
+ * compared with each other, and not of stages: a stage in the middle has two neighbours, the others one.
  *
  * Where most waits of a job are not known (frameworks let the GPU wait for a collective, and the host for the GPU),
  * everybody is taken to have waited until the last one came, but once from one known wait to the next, or in a step: a
@@ -26,7 +27,8 @@ static bool is_silent(const struct job *j, uint32_t item)
 struct pending { /* Recvs of a worker from one peer */
 	int32_t peer;
 	uint32_t count, ahead;
-	uint32_t told; /* of those ahead, that say themselves how much of them was waited */
+	uint32_t told;   /* of those ahead, that say themselves how much of them was waited */
+	uint32_t behind; /* likewise, that were posted right behind another call, before work */
 };
 
 #define PENDING_MAX 64 /* peers of a worker; it has a few in a pipeline */
@@ -48,10 +50,17 @@ static struct pending *pending_of(struct pending *list, size_t *n, int32_t peer)
 static bool has_another(const struct job *j, size_t item, size_t end)
 {
 	const struct job_item *t = &j->items[item];
+	const struct push_call *c = job_call(j, (uint32_t)item);
 
-	for (size_t i = item + 1; i < end && j->items[i].enter_ns < t->leave_ns - JOB_EDGE_NS; i++)
-		if (j->items[i].enter_ns > t->enter_ns + GROUP_NS)
+	for (size_t i = item + 1; i < end && j->items[i].enter_ns < t->leave_ns + JOB_EDGE_NS;
+		i++) {
+		const struct push_call *next = job_call(j, (uint32_t)i);
+
+		if (next->enter_ns > c->enter_ns &&
+			(uint64_t)next->enter_ns - (uint64_t)c->enter_ns > GROUP_NS &&
+			job_is_within(c, next))
 			return true;
+	}
 	return false;
 }
 
@@ -64,12 +73,22 @@ static bool tells_wait(const struct job *j, uint32_t item)
 	       c->wait_ns + GROUP_NS < (uint64_t)c->leave_ns - (uint64_t)c->enter_ns;
 }
 
+/* When a worker had left its calls, so far; a Send lasts for as long as others like. */
+static int64_t left_ns(const struct job_item *t, int64_t before_ns)
+{
+	return MAX(before_ns, t->op == NCCL_SEND ? t->enter_ns : t->leave_ns);
+}
+
 static void drop_unexposed(struct job *j, uint32_t worker)
 {
 	size_t first = j->first[worker], end = j->first[worker + 1], n = 0;
 	struct pending list[PENDING_MAX], *p;
+	int64_t left = INT64_MIN / 2;
 
 	for (size_t i = first; i < end; i++) {
+		bool is_behind = j->items[i].enter_ns <= left + GROUP_NS;
+
+		left = left_ns(&j->items[i], left);
 		if (j->items[i].op != NCCL_RECV)
 			continue;
 		p = pending_of(list, &n, job_call(j, (uint32_t)i)->peer);
@@ -80,16 +99,20 @@ static void drop_unexposed(struct job *j, uint32_t worker)
 			continue;
 		p->ahead++;
 		p->told += tells_wait(j, (uint32_t)i);
+		p->behind += is_behind;
 	}
+	left = INT64_MIN / 2;
 	for (size_t i = first; n && i < end; i++) {
 		struct job_item *t = &j->items[i];
+		bool is_behind = t->enter_ns <= left + GROUP_NS;
 
+		left = left_ns(t, left);
 		if (t->op != NCCL_RECV)
 			continue;
 		p = pending_of(list, &n, job_call(j, (uint32_t)i)->peer);
 		if (p->ahead >= AHEAD_LEAST && p->ahead >= AHEAD_SHARE * p->count &&
 			2 * p->told < p->ahead && t->start_ns <= t->enter_ns + GROUP_NS &&
-			!has_another(j, i, end)) {
+			(is_behind || 2 * p->behind < p->ahead) && !has_another(j, i, end)) {
 			t->start_ns = t->leave_ns;
 			j->is_guessed = true;
 		}

@@ -371,13 +371,13 @@ static void weigh_lasting(struct job *j, const uint32_t *workers, size_t n, stru
 		j->costs[workers[i]].peer_ns = (double)m->medians[i];
 }
 
-/* How far the members of a group are apart in the steps from @from on. */
+/* How far the members of a group are apart in the steps from @from up to @to. */
 static void add_spread(const struct job *j, const uint32_t *workers, size_t n, size_t from,
-	struct room *m, struct job_load *ret)
+	size_t to, struct room *m, struct job_load *ret)
 {
 	double spread = 0;
 
-	for (size_t s = from; s < j->step_count; s++) {
+	for (size_t s = from; s < to; s++) {
 		size_t count = 0;
 
 		for (size_t i = 0; i < n; i++)
@@ -388,7 +388,7 @@ static void add_spread(const struct job *j, const uint32_t *workers, size_t n, s
 	ret->spread_step += spread / ret->steps * (double)n / (double)j->worker_count;
 	for (size_t i = 0; i < n; i++) {
 		m->values[i] = 0;
-		for (size_t s = from; s < j->step_count; s++)
+		for (size_t s = from; s < to; s++)
 			m->values[i] += j->own[workers[i] * j->step_count + s];
 	}
 	ret->spread_lasting += spread_of(m->values, n) * (double)n / (double)j->worker_count;
@@ -396,18 +396,18 @@ static void add_spread(const struct job *j, const uint32_t *workers, size_t n, s
 
 /* Load that moves does so in most steps, by more and less: of what somebody pauses for now and then no more counts than
  * OUTLIER ordinary steps lose. */
-static void weigh_load(const struct job *j, const struct crowd *c, size_t from, struct room *m,
-	struct job_load *ret)
+static void weigh_load(const struct job *j, const struct crowd *c, size_t from, size_t to,
+	struct room *m, struct job_load *ret)
 {
-	size_t steps = j->step_count - from;
+	size_t steps = to - from;
 	double most;
 
-	*ret = (struct job_load){.steps = (double)steps,
-		.span_ns = (double)(j->cuts[j->step_count] - j->cuts[from])};
+	*ret = (struct job_load){
+		.steps = (double)steps, .span_ns = (double)(j->cuts[to] - j->cuts[from])};
 	for (uint32_t g = 0; g < j->group_count; g++)
 		if (c->first[g + 1] > c->first[g] + 1)
 			add_spread(j, c->workers + c->first[g], c->first[g + 1] - c->first[g], from,
-				m, ret);
+				to, m, ret);
 	memcpy(m->values, j->uneven + from, steps * sizeof(*m->values));
 	most = OUTLIER * (double)blame_median(m->values, steps);
 	for (size_t s = 0; s < steps; s++)
@@ -447,7 +447,9 @@ static int weigh_groups(struct job *j)
 	_cleanup_(crowd_done) struct crowd c = {0};
 	_cleanup_(room_done) struct room m = {0};
 	_cleanup_free_ float *lengths = calloc(j->step_count + 1, sizeof(*lengths));
+	struct job_load before;
 	struct exposure e;
+	uint32_t since;
 	int r = lengths ? crowd_init(j, &c) : -ENOMEM;
 
 	r = r < 0 ? r : room_init(&m, MAX(j->worker_count, j->step_count));
@@ -471,8 +473,13 @@ static int weigh_groups(struct job *j)
 	if (r < 0)
 		return r;
 	bound_costs(j);
-	weigh_load(j, &c, 0, &m, &j->load);
-	weigh_load(j, &c, blame_since(j->uneven, j->step_count, lengths), &m, &j->begun);
+	weigh_load(j, &c, 0, j->step_count, &m, &j->load);
+	since = blame_since(j->uneven, j->step_count, lengths);
+	weigh_load(j, &c, since, j->step_count, &m, &j->begun);
+	if (since) {
+		weigh_load(j, &c, 0, since, &m, &before);
+		j->spread_before = before.spread_step;
+	}
 	return 0;
 }
 

@@ -100,7 +100,8 @@ struct group { /* a stream while it is joined */
 	struct join_side side;
 	size_t seed;               /* of a nameless one, the stream it fits */
 	bool has_seed, is_unclear; /* it fits several */
-	bool is_early; /* it may be of a communicator that it has too few calls in common with yet: of another, none is made */
+	bool is_early; /* it may be of a communicator that it has too few calls in common with yet, or whose numbers it
+			* does not tell apart: of another, none is made */
 };
 
 struct joining {
@@ -256,7 +257,7 @@ static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest
 	struct group *g = &j->groups[at];
 	uint64_t next = UINT64_MAX, comm = 0; /* whose streams are tried */
 	size_t tried = 0, tried_comm = 0;
-	bool fits_comm = false;
+	bool fits_comm = false, may_fit = false;
 
 	ret->error_ns = UINT64_MAX;
 	for (size_t k = begin; k < end; k++) {
@@ -283,6 +284,7 @@ static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest
 		if (r == -ENOMEM)
 			return r;
 		g->is_early |= r == -EAGAIN;
+		may_fit |= r == -ENOTUNIQ;
 		if (r < 0)
 			continue;
 		fits_comm = true;
@@ -301,6 +303,7 @@ static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest
 	g->is_unclear = ret->error_ns != UINT64_MAX && next != UINT64_MAX &&
 			next / CLEARLY <= ret->error_ns;
 	g->has_seed &= !g->is_unclear && tried <= SEEDS_MAX;
+	g->is_early |= may_fit && !g->has_seed;
 	return 0;
 }
 

@@ -5,7 +5,9 @@
  * The error of a shift is how far ends are apart, less what is the same for all of them as far as the clocks may be wrong by
  * that: the median, as some waits were for something else. Where too few ends are known, or they do not tell, the entries
  * are taken, less what one rank is always later by. Within one communicator it is what nearly all of them keep within: calls
- * that follow each other closely are nearly as close by a wrong shift, but for those at the edges of a step.
+ * that follow each other closely are nearly as close by a wrong shift, but for those at the edges of a step. Steps of one
+ * length make a shift by a whole step nearly as good, too: what is always later by more than clocks may be apart by tells
+ * them apart.
  *
  * Where neither tells, as of hosts that run ahead of their GPUs: between two steps both rest, having made as many calls
  * as each other, and always so. Of messages, which one end may have long before the other looks for them, that is asked
@@ -66,25 +68,31 @@ static uint64_t distance(int64_t a, int64_t b)
 
 ORDER(compare_gaps, int64_t, COMPARE(*x, *y))
 
+struct error {
+	uint64_t ns;       /* UINT64_MAX: it cannot be this shift */
+	uint64_t later_ns; /* what one is always later by, beyond clocks: a step is too much */
+};
+
+static const struct error impossible = {UINT64_MAX, 0};
+
 /* What @part of @gaps keeps within when what is the same for all is taken away, up to @common_ns. */
-static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t common_ns, double part)
+static struct error error_of(
+	struct trial *t, int64_t *gaps, size_t n, uint64_t common_ns, double part)
 {
 	int64_t limit = (int64_t)common_ns, middle = 0;
-	uint64_t apart = 0;
+	uint64_t common;
 
 	if (limit)
 		middle = MAX(MIN(select_kth(gaps, n, n / 2, n), limit), -limit);
 	for (size_t i = 0; i < n; i++)
 		t->scratch[i] = (int64_t)MIN(distance(gaps[i], middle), (uint64_t)INT64_MAX);
-	if (t->is_one_comm && t->by_entries) /* a step is too much to be always later by */
-		apart = (distance(middle, 0) > t->clock_ns ? distance(middle, 0) - t->clock_ns
-							   : 0) /
-			ALWAYS;
-	return apart + (uint64_t)select_kth(t->scratch, n, (size_t)(part * (double)(n - 1)), n);
+	common = distance(middle, 0);
+	return (struct error){
+		(uint64_t)select_kth(t->scratch, n, (size_t)(part * (double)(n - 1)), n),
+		common > t->clock_ns ? (common - t->clock_ns) / ALWAYS : 0};
 }
 
-/* UINT64_MAX: it cannot be this shift. */
-static uint64_t try_shift(
+static struct error try_shift(
 	struct trial *t, const struct join_side *a, const struct join_side *b, int64_t shift)
 {
 	size_t i = a->count, k = b->count, pairs = 0, alike = 0, ends = 0;
@@ -101,18 +109,18 @@ static uint64_t try_shift(
 				t->gaps[ends++] = x->end_ns - y->end_ns;
 			if (pairs == 2 * COMM_JOIN_PAIRS &&
 				(double)alike < ALIKE * (double)pairs - 1)
-				return UINT64_MAX;
+				return impossible;
 		}
 		i -= lead >= 0;
 		k -= lead <= 0;
 	}
 	if (pairs < COMM_JOIN_PAIRS || (double)alike < ALIKE * (double)pairs)
-		return UINT64_MAX;
+		return impossible;
 	if (t->by_entries)
 		return pairs >= ENTRIES_MIN ? error_of(t, t->entry_gaps, pairs, INT64_MAX,
 						      t->is_one_comm ? NEARLY : HALF)
-					    : UINT64_MAX;
-	return ends >= COMM_JOIN_PAIRS ? error_of(t, t->gaps, ends, t->clock_ns, HALF) : UINT64_MAX;
+					    : impossible;
+	return ends >= COMM_JOIN_PAIRS ? error_of(t, t->gaps, ends, t->clock_ns, HALF) : impossible;
 }
 
 /* The shift by which a call in the middle of the shorter side's time stands beside that of the other side which is nearest
@@ -145,27 +153,57 @@ static uint64_t spacing(const struct join_side *s)
 	return distance(s->points[s->count - 1].enter_ns, s->points[0].enter_ns) / (s->count - 1);
 }
 
-/* Whether one shift is clearly the best. */
+static bool is_close(const struct join_side *s, const struct join_fit *f)
+{
+	return f->error_ns < spacing(s) / CLOSE;
+}
+
+struct best { /* of all shifts */
+	int64_t shift;
+	uint64_t ns, next_ns; /* what it is judged by, and what the second best is */
+	uint64_t error_ns;
+};
+
+static void take_shift(struct best *b, int64_t shift, uint64_t ns, uint64_t error_ns)
+{
+	if (ns >= b->ns) {
+		b->next_ns = MIN(b->next_ns, ns);
+		return;
+	}
+	*b = (struct best){shift, ns, b->ns, error_ns};
+}
+
+static bool is_clear(const struct best *b, uint64_t times)
+{
+	return b->ns != UINT64_MAX && b->ns < b->next_ns / times;
+}
+
+/* Whether one shift is clearly the best, with what one is always later by, or else by the pattern alone: a rank that is
+ * always later by half a step is as near by the next. */
 static bool find_shift(
 	struct trial *t, const struct join_side *a, const struct join_side *b, struct join_fit *ret)
 {
 	int64_t around = shift_by_time(a, b), width = t->clock_ns > LOOSE_NS ? FAR : NEAR;
-	uint64_t next = UINT64_MAX;
+	uint64_t times = t->is_one_comm && t->by_entries ? CLEARLY_ONE : CLEARLY;
+	bool clear;
+	struct best pattern = {.ns = UINT64_MAX, .next_ns = UINT64_MAX, .error_ns = UINT64_MAX};
+	struct best whole = pattern;
 
-	*ret = (struct join_fit){.error_ns = UINT64_MAX};
 	for (int64_t shift = around - width; shift <= around + width; shift++) {
-		uint64_t error = try_shift(t, a, b, shift);
+		struct error e = try_shift(t, a, b, shift);
 
-		if (error < ret->error_ns) {
-			next = ret->error_ns;
-			*ret = (struct join_fit){.shift = shift, .error_ns = error};
-		} else {
-			next = MIN(next, error);
-		}
+		if (e.ns == UINT64_MAX)
+			continue;
+		take_shift(&whole, shift, e.ns + e.later_ns, e.ns);
+		take_shift(&pattern, shift, e.ns, e.ns);
 	}
-	return ret->error_ns != UINT64_MAX &&
-	       ret->error_ns < next / (t->is_one_comm && t->by_entries ? CLEARLY_ONE : CLEARLY) &&
-	       (t->is_one_comm || ret->error_ns < spacing(a) / CLOSE);
+	clear = is_clear(&whole, times);
+	*ret = (struct join_fit){whole.shift, whole.error_ns};
+	if (!clear && times == CLEARLY) {
+		clear = is_clear(&pattern, CLEARLY);
+		*ret = (struct join_fit){pattern.shift, pattern.error_ns};
+	}
+	return clear && (t->is_one_comm || is_close(a, ret));
 }
 
 /* Whether they have too few calls in common yet to say anything, by what time suggests. */
@@ -234,7 +272,7 @@ static int fit_at_rest(
 	if (t->clock_ns > LOOSE_NS || !find_rest(a, b, t->clock_ns, room, &ret->shift))
 		return -ENOENT;
 	t->by_entries = true;
-	ret->error_ns = try_shift(t, a, b, ret->shift);
+	ret->error_ns = try_shift(t, a, b, ret->shift).ns;
 	return ret->error_ns == UINT64_MAX ? -ENOENT : 0;
 }
 
@@ -267,5 +305,5 @@ int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_
 	r = is_one_comm && !a->is_messages ? fit_at_rest(&t, a, b, ret) : -ENOENT;
 	if (r != -ENOENT)
 		return r;
-	return is_early(a, b) ? -EAGAIN : -ENOENT;
+	return is_early(a, b) ? -EAGAIN : is_close(a, ret) ? -ENOTUNIQ : -ENOENT;
 }

@@ -29,7 +29,7 @@ struct join_fit {
 };
 
 /* join_fit_find - @is_one_comm: they are known to be of one communicator, and only the shift is asked for. *@work
- * grows by the calls that were compared. 0; -EAGAIN: too few calls in common yet; -ENOENT: no shift is clearly the best;
- * -ENOMEM. */
+ * grows by the calls that were compared. 0; -EAGAIN: too few calls in common yet; -ENOTUNIQ: several shifts are about as
+ * good; -ENOENT: none is good; -ENOMEM. */
 int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_one_comm,
 	uint64_t *work, struct join_fit *ret);

@@ -38,7 +38,8 @@ struct measure { /* of a cohort */
 	struct spread spread;
 	double sigma;  /* spread's over time, as a part of the median (scores: as it is) */
 	double noise;  /* how much it moves from push to push at a typical node, as sigma */
-	double limit;  /* a deviation from the median beyond this is no chance */
+	double chance; /* a deviation from the median beyond this is no chance, */
+	double limit;  /* and beyond this worth telling of itself */
 	uint32_t seen; /* computations */
 	bool is_known; /* false: too few nodes, or half of them deviate */
 };
@@ -47,11 +48,12 @@ struct measure_trace {    /* of a node: how far it has been from its peers */
 	double deviation; /* in the bad direction: a part of the median; of scores, the difference */
 	double noise;     /* average distance between two in a row */
 	double level;     /* where it usually is */
+	double most;      /* while that is not known, the most that it was */
 	double sum;       /* CUSUM of what is beyond level and slack */
 	uint32_t seen;    /* observations */
 	uint32_t run;     /* of them since sum was 0 */
 	uint8_t bad, good; /* in a row */
-	uint8_t more; /* likewise: beyond the limit on the other side, and further than usual */
+	uint8_t more;      /* likewise: beyond chance on the other side, and further than usual */
 };
 
 struct cohort {

@@ -5,7 +5,8 @@
  *
  * A deviation is no chance where it exceeds the limit at two pushes in a row. The limit is
  *   z(N) * max(spread among the peers, noise from push to push), at least 10 % of the median (scores:
- *   0.05): less is nobody's trouble.
+ *   0.05): less is nobody's trouble. What a node launches more is no trouble of itself, and told only where its job has
+ *   become slower: there that it is no chance is enough.
  * z(N) lets one of a hundred clusters of N nodes have a healthy node beyond it even if nodes differ
  * among themselves for good, so that noise, which must exceed it twice, does so less than once a day:
  * 8640 N (0.01 / 6N)^2. With few nodes the spread of one moment may be small by chance; its average
@@ -93,7 +94,7 @@ static void measure_signal(struct nodes *n, struct cohort *c, unsigned measure, 
 	LIST_FOREACH(d, &c->members, with[c->kind])
 	if (node_counts(n, d, now_ns) && value_of(d, measure) >= 0)
 		n->values[count++] = value_of(d, measure);
-	m->limit = INFINITY;
+	m->chance = m->limit = INFINITY;
 	m->is_known = false;
 	if (count < SPREAD_MIN)
 		return;
@@ -108,9 +109,9 @@ static void measure_signal(struct nodes *n, struct cohort *c, unsigned measure, 
 	if (!m->is_known || noise < 0)
 		return;
 	m->noise = noise;
-	m->limit = fmax(is_score ? SCORE_MIN : SIGNAL_MIN,
-		spread_z(CHANCE / (double)count) *
-			fmax(fmax(m->spread.sigma / scale, m->sigma), noise));
+	m->chance = spread_z(CHANCE / (double)count) *
+		    fmax(fmax(m->spread.sigma / scale, m->sigma), noise);
+	m->limit = fmax(is_score ? SCORE_MIN : SIGNAL_MIN, m->chance);
 	LIST_FOREACH(d, &c->members, with[c->kind])
 	beyond += node_counts(n, d, now_ns) && measure_deviation(d, measure) >= m->limit;
 	if (2 * beyond >= count)
@@ -136,7 +137,7 @@ static void trace_add(struct measure_trace *t, double deviation)
 		t->noise += weight * (fabs(deviation - t->deviation) - t->noise);
 	}
 	t->deviation = deviation;
-	t->seen++;
+	t->most = t->seen++ ? fmax(t->most, deviation) : deviation;
 	if (t->seen <= LEVEL_SEEN)
 		t->level += (deviation - t->level) / t->seen;
 	drift = deviation - t->level;
@@ -152,6 +153,17 @@ static bool has_drifted(const struct measure *m, const struct measure_trace *t)
 
 	return t->run >= DRIFT_RUN && t->sum >= fmax(DRIFT_SUM, DRIFT_SUM_Z * sigma) &&
 	       t->deviation - t->level >= fmax(SIGNAL_MIN, DRIFT_Z * sigma);
+}
+
+/* Whether a node is beyond its peers on the good side, and was not before. Where it usually is takes many observations, of which
+ * the change may be one of the first: until then it must have been as far from there once as is no chance. */
+static bool has_come_to_more(const struct measure *m, const struct measure_trace *t)
+{
+	bool is_young = t->seen <= LEVEL_SEEN;
+	double before = is_young ? t->most : t->level;
+
+	return -t->deviation >= m->chance &&
+	       before - t->deviation >= (is_young ? m->chance : DRIFT_SLACK);
 }
 
 /* hits_add - counts what is @bad or @good in a row. */
@@ -178,9 +190,7 @@ static void judge_signal(struct node *d, enum push_signal s)
 	if (!m->is_known)
 		return;
 	trace_add(t, deviation);
-	t->more = -deviation >= m->limit && t->level - deviation >= DRIFT_SLACK
-			  ? MIN(t->more + 1, IN_A_ROW)
-			  : 0;
+	t->more = has_come_to_more(m, t) ? MIN(t->more + 1, IN_A_ROW) : 0;
 	is_far = deviation >= m->limit;
 	hits_add(t, is_far || has_drifted(m, t),
 		!is_far && (d->signals[1] & bit ? deviation - t->level < DRIFT_CALM

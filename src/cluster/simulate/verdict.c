@@ -113,11 +113,16 @@ static void judge_shown(const struct job_trace *t, const struct job_spec *j, con
 	}
 }
 
+static bool has_low_clock(const struct job_spec *j)
+{
+	return hash_number(j->seed) & 1;
+}
+
 /* A GPU is late because its clock is low, or because it has more to do: its node tells either. */
 static void set_gpu(struct play_settings *s, struct simulation_fault faults[FAULTS_MAX])
 {
 	const struct job_spec *j = &s->job;
-	bool is_clock = hash_number(j->seed) & 1;
+	bool is_clock = has_low_clock(j);
 
 	if (j->fault == JOB_GPU)
 		faults[s->agents.fault_count++] = (struct simulation_fault){
@@ -142,8 +147,11 @@ static void say_truth(const struct job_spec *j, char *ret, size_t size)
 		break;
 	case JOB_MOVING: snprintf(ret, size, "%.0f %%", 100 * j->amount); break;
 	default:
-		snprintf(ret, size, "rank %u%s, %.0f %%, from step %u", j->faulty[0],
-			j->faulty_count > 1 ? " and another" : "", 100 * j->amount, j->from_step);
+		snprintf(ret, size, "rank %u%s, %.0f %%, from step %u%s", j->faulty[0],
+			j->faulty_count > 1 ? " and another" : "", 100 * j->amount, j->from_step,
+			j->fault != JOB_GPU ? ""
+			: has_low_clock(j)  ? ", by a low clock"
+					    : ", by more launches");
 		break;
 	}
 }

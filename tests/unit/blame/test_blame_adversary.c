@@ -498,7 +498,7 @@ static void test_load_begins_to_move(void **state)
 	for (int control = 0; control < 2; control++) {
 		s.fault = control ? JOB_NONE : JOB_MOVING;
 		s.amount = 0.2;
-		s.from_step = 125;
+		s.from_step = 135;
 		b = look(&s, NULL);
 		assert_true(b.uneven_begun == 0);
 		blame_done(&b);

@@ -212,6 +212,31 @@ static void test_load_that_goes_round(void **state)
 	blame_done(&m.b);
 }
 
+/* In the last third ranks are apart by what they were not before, or were to a good part. */
+static int64_t begins(struct made *m, int rank, int step)
+{
+	return 100 * MS + chance(m, (step < 2 * STEPS / 3 ? 4 : 45) * MS);
+}
+
+static int64_t grows(struct made *m, int rank, int step)
+{
+	return 100 * MS + chance(m, (step < 2 * STEPS / 3 ? 25 : 45) * MS);
+}
+
+/* It is known by what the job was before; less clear than that, it would have to cost the time of some steps first. */
+static void test_load_that_begins_to_move(void **state)
+{
+	static struct made m;
+
+	play(&m, begins, 0);
+	assert_true(m.b.uneven_begun > 0.1);
+	assert_int_equal(m.b.suspect_count, 0);
+	blame_done(&m.b);
+	play(&m, grows, 0);
+	assert_true(m.b.uneven_begun == 0);
+	blame_done(&m.b);
+}
+
 static void test_load_moves_in_most_steps(void **state)
 {
 	static struct made m;
@@ -305,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_hidden_lag_is_no_blame),
 		cmocka_unit_test(test_the_gpus_work_is_nobodys_lag),
 		cmocka_unit_test(test_load_moves_in_most_steps),
+		cmocka_unit_test(test_load_that_begins_to_move),
 		cmocka_unit_test(test_load_that_goes_round),
 		cmocka_unit_test(test_those_without_the_others),
 		cmocka_unit_test(test_half_of_them),

@@ -193,7 +193,10 @@ static void assert_exposed(unsigned ahead, bool is_told, bool is_exposed)
 				.leave_ns = there,
 				.wait_ns =
 					(uint64_t)(is_told && i < ahead ? 10 * MS : there - at)}};
-		calls[2 * i + 1] = (struct blame_call){.c = {.op = NCCL_SEND, .peer = 2}};
+		calls[2 * i + 1] = (struct blame_call){.c = {.op = NCCL_SEND,
+							       .peer = 2,
+							       .enter_ns = at + 50 * MS,
+							       .leave_ns = at + 51 * MS}};
 		items[2 * i] = (struct job_item){.enter_ns = at,
 			.start_ns = i < ahead ? at + 50 * MS : at,
 			.leave_ns = there,

@@ -45,6 +45,7 @@ struct comm { /* as it really is, and what is known of it */
 	int64_t jitter_ns;                      /* ends are so far apart */
 	bool lacks_waits;
 	int64_t pause_ns; /* after every eighth: micro-batches of a step */
+	int64_t apart_ns; /* nobody is late, but entries are so far apart */
 };
 
 static struct world *world_new(void)
@@ -97,7 +98,9 @@ static void play(struct world *w, const struct comm *c)
 	for (int i = 0; i < c->calls; i++) {
 		end += c->period_ns + random_below(c->uneven_ns) + (i % 8 ? 0 : c->pause_ns);
 		for (int r = 0; r < c->ranks; r++) {
-			int64_t wait = r == 1 ? 100000 : c->period_ns / 2;
+			int64_t wait = r == 1 && !c->apart_ns
+					       ? 100000
+					       : c->period_ns / 2 + random_below(c->apart_ns);
 			int64_t leave = end + random_below(c->jitter_ns);
 
 			if (i < c->first[r])
@@ -373,6 +376,26 @@ static void without_waits(void **state)
 	assert_joined(w);
 }
 
+/* Entries are hardly nearer by the right shift than by one of a step; what one is later by then is more than clocks are apart. */
+static void regular_steps_without_waits(void **state)
+{
+	for (int ranks = 2; ranks <= 8; ranks++) {
+		struct world *w = world_new();
+		struct comm c = ordinary(ranks);
+
+		for (int r = 0; r < ranks; r++) {
+			w->workers[r].node = r % 2 ? "a" : "b";
+			w->workers[r].error_ns = 3 * MS;
+			c.first[r] = 13 * r;
+		}
+		c.lacks_waits = true;
+		c.uneven_ns = MS;
+		c.apart_ns = MS;
+		play(w, &c);
+		assert_joined(w);
+	}
+}
+
 static void what_is_regular_under_loose_clocks_is_unknown(void **state)
 {
 	struct world *w = world_new();
@@ -576,6 +599,7 @@ int main(void)
 		cmocka_unit_test(ranks_that_are_not_traced),
 		cmocka_unit_test(messages),
 		cmocka_unit_test(without_waits),
+		cmocka_unit_test(regular_steps_without_waits),
 		cmocka_unit_test(what_is_regular_under_loose_clocks_is_unknown),
 		cmocka_unit_test(ends_without_a_pattern_are_unknown),
 		cmocka_unit_test(too_few_are_unknown),

@@ -294,27 +294,60 @@ static void more_since(struct push_health *h, unsigned node, unsigned step)
 		more_from_boot(h, node, step);
 }
 
-/* A node that comes to launch more than its peers is seen to, and called no straggler for it; one that always did is one that has
- * more to do than they. */
+static void a_bit_more_since(struct push_health *h, unsigned node, unsigned step)
+{
+	if (step >= 30 && node == 2)
+		h->signals[PUSH_SIGNAL_LAUNCH_RATE] *= 1.08;
+}
+
+/* A node that comes to launch more than its peers is seen to, however little if it is no chance, and called no straggler for it; one
+ * that always did is one that has more to do than they. */
 static void test_more_launches(void **state)
 {
-	for (int always = 0; always < 2; always++) {
+	static void (*const changes[])(struct push_health *, unsigned, unsigned) = {
+		more_since, a_bit_more_since, more_from_boot};
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		bool always = changes[i] == more_from_boot;
 		struct node_view v;
 		struct scene s;
 		size_t cursor = 0, others = 0;
 
-		scene_init(&s, 8, 0.01, 0.01, 5);
+		scene_init(&s, 8, 0.005, 0.005, 5);
 		for (unsigned step = 0; step < 40; step++)
-			scene_step(&s, step, always ? more_from_boot : more_since);
+			scene_step(&s, step, changes[i]);
 		assert_int_equal(s.began, 0);
 		assert_true(nodes_find(s.n, "c", "node-00002", &v));
 		if (always)
 			assert_true(v.more_launches == 0);
 		else
-			assert_true(v.more_launches > 0.2 && v.more_launches < 0.4);
+			assert_true(i ? v.more_launches > 0.05 && v.more_launches < 0.1
+				      : v.more_launches > 0.2 && v.more_launches < 0.4);
 		while (nodes_next(s.n, "c", &cursor, &v))
 			others += v.more_launches > 0;
 		assert_int_equal(others, !always);
+		nodes_free(s.n);
+	}
+}
+
+static void more_since_the_third(struct push_health *h, unsigned node, unsigned step)
+{
+	if (step >= 2)
+		a_bit_more_since(h, node, 30);
+}
+
+/* Where a node usually is takes two minutes to know: what changes before is compared with what was seen of it. */
+static void test_more_launches_of_a_young_job(void **state)
+{
+	for (int always = 0; always < 2; always++) {
+		struct node_view v;
+		struct scene s;
+
+		scene_init(&s, 8, 0.005, 0.005, 5);
+		for (unsigned step = 0; step < 8; step++)
+			scene_step(&s, step, always ? more_from_boot : more_since_the_third);
+		assert_true(nodes_find(s.n, "c", "node-00002", &v));
+		assert_true(always ? v.more_launches == 0 : v.more_launches > 0.05);
 		nodes_free(s.n);
 	}
 }
@@ -424,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_breakdown_point),
 		cmocka_unit_test(test_idle_is_an_end),
 		cmocka_unit_test(test_more_launches),
+		cmocka_unit_test(test_more_launches_of_a_young_job),
 		cmocka_unit_test(test_what_all_do_is_no_fault),
 		cmocka_unit_test(test_healthy_clusters),
 		cmocka_unit_test(test_cost_of_10000_nodes),
