@@ -21,7 +21,7 @@ static const struct corpus_column account_columns[] = {C(TIME, start_ns), C(UINT
 
 #define C(kind, field) COLUMN(struct corpus_unit, kind, field)
 static const struct corpus_column unit_columns[] = {C(UINT, gap), C(UINT, length), C(UINT, probed),
-	C(NS, launches), C(NS, copy_bytes), C(UINT, waits), C(UINT, launches_off),
+	C(UINT, open), C(NS, launches), C(NS, copy_bytes), C(UINT, waits), C(UINT, launches_off),
 	C(UINT, backwards), C(UINT, loads), C(UINT, executes), C(UINT, parts), END_OF_COLUMNS};
 #undef C
 
