@@ -302,7 +302,8 @@ static void unit_lines(const struct process_account *a, size_t unit, double (*re
 }
 
 /* What the host does while the GPU works costs nothing as long as the GPU is waited for after it. Both must be seen: the
- * wait is shorter, and the unit no longer. */
+ * wait is shorter, and the unit no longer. Where no call only waits, a copy and the wait for what it copies are one call: what
+ * of it is told as which may vary, and costs the same. */
 static void put_hidden(const struct builder *b, struct step_account *a)
 {
 	struct line_sums waits[ACCOUNT_OWNERS][ACCOUNT_LINES] = {0},
@@ -333,7 +334,10 @@ static void put_hidden(const struct builder *b, struct step_account *a)
 			double less = -slope_most(&waits[o][l], &wait);
 			double same = 1 - slope_most(&lengths[o][l], &whole);
 			double hidden = MIN(less, same);
+			bool is_one_call = l == ACCOUNT_COPY && a->ordinary_waits <= 0;
 
+			if (is_one_call)
+				continue;
 			a->hidden_by[o][l] = hidden < 0 ? 0 : MIN(hidden, 1.0);
 		}
 }
