@@ -217,9 +217,7 @@ static bool is_called(
 	       !passes(rec, e->stack_hash, p, p->line);
 }
 
-/* Whether @p's function is the loop itself, from which other things are done as well: most launches come from it, or
- * others of the program's functions are called on other lines. */
-static bool is_loop(
+bool line_is_of_loop(
 	const struct recording *rec, const struct step_account *a, const struct code_place *p)
 {
 	const uint32_t lines = LINE(LAUNCH) | LINE(GRAPH) | LINE(COLLECTIVE);
@@ -254,7 +252,7 @@ uint64_t line_time_ns(const struct recording *rec, const struct step_account *a,
 	const struct code_place *p, uint32_t kinds, uint64_t *ret_unplaced)
 {
 	const uint32_t waits = LINE(NETWORK) | LINE(ASLEEP) | LINE(LOCK) | LINE(DISK);
-	uint32_t line = is_loop(rec, a, p) ? p->line : 0;
+	uint32_t line = line_is_of_loop(rec, a, p) ? p->line : 0;
 	struct placed by[ACCOUNT_OWNERS][ACCOUNT_LINES] = {0};
 	double ns = 0;
 
