@@ -149,7 +149,7 @@ const struct delay_sentence delay_sentences[] = {
 	{DELAY_BY_ASLEEP, RESOURCE_POLL, 0, "Sleeping[ {at}] while polling the GPU",
 		"The thread waits for the GPU by no call: it looks whether that is done and sleeps for longer each time. When it is, the last sleep continues, by half on average"},
 	{DELAY_BY_ASLEEP, ANY, 0, "Sleeping[ {at}]",
-		"The thread sleeps, or waits for something that is not recorded"},
+		"The thread sleeps for a time that it chooses itself; nothing that is recorded wakes it"},
 
 	/* The machine. */
 	{DELAY_BY_CPU, ANY, IS_OF_TRACER, "Cost of tracing (ingero uses the CPU)",
