@@ -5,6 +5,7 @@
  * answer half a message, acknowledges 40 ms later. So both are in a receive at the same time, for that long, again and again.
  * A peer that takes as long to answer is not: it sleeps, computes, or waits for somebody else. What a stay was for is told
  * by the row of the receive that it was in, or that followed it at once after poll(). */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,27 +64,33 @@ static bool is_receive(const struct chain *c, const struct ledger_row *r, uint32
 	return false;
 }
 
-/* Stays of @pid that last as long as an acknowledgement that is delayed, and that data from @other ended. *ret_all: how many
- * last as long. */
+/* Whether @r is a stay of @pid that lasts as long as an acknowledgement that is delayed. */
+static bool is_as_long(const struct chain *c, const struct ledger_row *r, uint32_t pid)
+{
+	return r->pid == pid && r->mark == MARK_STAY && r->waker != WAKER_TIMER &&
+	       r->stay_ns >= ACK_LEAST_NS && r->stay_ns <= ACK_MOST_NS &&
+	       (r->stay_line == LEDGER_SOCKET || r->stay_line == LEDGER_POLL) &&
+	       chain_time(c, ledger_end_ns(r) - 1);
+}
+
+/* Those of @pid that data from @other ended. *ret_all: how many last as long. 0 or -ENOMEM. */
 static int waits_find(
 	const struct chain *c, uint32_t pid, uint32_t other, struct waits *ret, size_t *ret_all)
 {
-	*ret_all = 0;
-	*ret = (struct waits){.items = calloc(c->rec->ledger_count + 1, sizeof(*ret->items))};
-	if (!ret->items)
-		return -1;
-	for (size_t i = 0; i < c->rec->ledger_count; i++) {
-		const struct ledger_row *r = &c->rec->ledger[i];
-		int64_t end = ledger_end_ns(r);
+	const struct ledger_row *rows = c->rec->ledger;
 
-		if (r->pid != pid || r->mark != MARK_STAY || r->waker == WAKER_TIMER ||
-			r->stay_ns < ACK_LEAST_NS || r->stay_ns > ACK_MOST_NS ||
-			(r->stay_line != LEDGER_SOCKET && r->stay_line != LEDGER_POLL) ||
-			!chain_time(c, end - 1))
-			continue;
-		++*ret_all;
-		if (is_receive(c, r, other))
-			ret->items[ret->count++] = (struct wait){end - (int64_t)r->stay_ns, end};
+	*ret_all = 0;
+	for (size_t i = 0; i < c->rec->ledger_count; i++)
+		*ret_all += is_as_long(c, &rows[i], pid);
+	*ret = (struct waits){.items = calloc(*ret_all + 1, sizeof(*ret->items))};
+	if (!ret->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->rec->ledger_count; i++) {
+		int64_t end = ledger_end_ns(&rows[i]);
+
+		if (is_as_long(c, &rows[i], pid) && is_receive(c, &rows[i], other))
+			ret->items[ret->count++] =
+				(struct wait){end - (int64_t)rows[i].stay_ns, end};
 	}
 	SORT(ret->items, ret->count, by_end);
 	return 0;
