@@ -90,6 +90,7 @@ struct target_process {
 #define IDENTITY_CONTAINER_MAX 80  /* 64 hexadecimal digits; ECS on Fargate: 32 and a number */
 #define IDENTITY_UID_MAX       40  /* a UUID */
 #define IDENTITY_NAME_MAX      254 /* a DNS name, RFC 1123 */
+#define IDENTITY_GPUS_MAX      256 /* six UUIDs; a longer list is not kept */
 
 struct identity {
 	struct placement place;
@@ -104,8 +105,9 @@ struct identity {
 		[TARGET_PATH_MAX]; /* likewise of cgroup v1, where that limits CPUs; "": none but the root */
 	char memory_group[TARGET_PATH_MAX]; /* likewise memory */
 	char exe[TARGET_PATH_MAX];
-	bool environ_unreadable; /* so that rank and job are not known */
-	bool environ_cut;        /* longer than what is read: rank and job may be missing */
+	char visible_gpus[IDENTITY_GPUS_MAX]; /* CUDA_VISIBLE_DEVICES; "": not set, or not known */
+	bool environ_unreadable;              /* so that rank and job are not known */
+	bool environ_cut; /* longer than what is read: rank and job may be missing */
 };
 
 struct process { /* a row of `processes` */
@@ -125,6 +127,7 @@ struct process_home { /* of a row of `processes`: who it is and where it lives *
 	uint32_t cpus;           /* likewise */
 	int32_t rank;            /* in the job; -1: not known */
 	char container_id[IDENTITY_CONTAINER_MAX];
+	char visible_gpus[IDENTITY_GPUS_MAX];
 	char pod[64];          /* cut */
 	char cgroup_path[128]; /* its end if longer */
 };

@@ -140,7 +140,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for arrival times by rank and for the late rank's host"},
 	[PROBLEM_GPU_SHARING] = {
 		"other processes on the GPU, by their calls or the driver's count, while units wait longer for the GPU or for copies of as many bytes as before",
-		"processes that are not traced are only counted and named by the driver; with CUDA_VISIBLE_DEVICES two GPUs may have the same number",
+		"processes that are not traced are only counted and named by the driver; without readings of the GPUs it is known by CUDA_VISIBLE_DEVICES and cudaSetDevice() alone which one a process uses, and never HIGH that two of them use the same",
 		{"Move one of them to another GPU: CUDA_VISIBLE_DEVICES",
 		 "Share by design: MPS or MIG"},
 		"ask for operations by process on that GPU"},

@@ -154,6 +154,8 @@ struct step_account { /* of the steps of one process */
 	double ordinary_launches, slow_launches; /* work of a step */
 	double ordinary_bytes, slow_bytes;       /* copied */
 	double ordinary_waits, slow_waits;       /* calls that wait for the GPU */
+	double ordinary_open_ns,
+		slow_open_ns; /* in which the GPU may have work of the process; 0: not known */
 	double executes; /* starts of what JAX has compiled, of all steps; fewer where they come fast */
 	struct account_entry entries[ACCOUNT_ENTRIES]; /* largest growth first */
 	int entry_count;

@@ -57,7 +57,7 @@ struct corpus_account {
 };
 
 struct corpus_unit {
-	uint32_t gap, length, probed; /* gap: after the unit before */
+	uint32_t gap, length, probed, open; /* gap: after the unit before */
 	uint64_t launches, copy_bytes, waits;
 	uint8_t launches_off;
 	uint32_t backwards, loads, executes;

@@ -123,6 +123,7 @@ static int open_units(const struct corpus *c, const struct corpus_account *from,
 			.waits = units[i].waits,
 			.launches_off = units[i].launches_off,
 			.probed_ns = units[i].probed * quantum_ns,
+			.open_ns = units[i].open * quantum_ns,
 			.backwards = units[i].backwards,
 			.executes = units[i].executes,
 			.loads = units[i].loads};

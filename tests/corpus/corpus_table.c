@@ -21,7 +21,7 @@ static const struct corpus_column account_columns[] = {C(TIME, start_ns), C(UINT
 
 #define C(kind, field) COLUMN(struct corpus_unit, kind, field)
 static const struct corpus_column unit_columns[] = {C(UINT, gap), C(UINT, length), C(UINT, probed),
-	C(NS, launches), C(NS, copy_bytes), C(UINT, waits), C(UINT, launches_off),
+	C(UINT, open), C(NS, launches), C(NS, copy_bytes), C(UINT, waits), C(UINT, launches_off),
 	C(UINT, backwards), C(UINT, loads), C(UINT, executes), C(UINT, parts), END_OF_COLUMNS};
 #undef C
 
@@ -118,7 +118,7 @@ static const struct corpus_column collective_columns[] = {C(TIME, start.ns), C(C
 #define C(kind, field) COLUMN(struct process_home, kind, field)
 static const struct corpus_column home_columns[] = {C(UINT, pid), C(INT, rank),
 	C(CHARS, container_id), C(CHARS, pod), C(CHARS, cgroup_path), C(CHARS, comm),
-	C(CHARS, script), C(UINT, cpus), END_OF_COLUMNS};
+	C(CHARS, script), C(UINT, cpus), C(CHARS, visible_gpus), END_OF_COLUMNS};
 #undef C
 
 #define C(kind, field) COLUMN(struct annotation_label, kind, field)

@@ -221,6 +221,7 @@ static int add_unit(struct reduction *r, size_t unit)
 	made = (struct corpus_unit){.gap = (uint32_t)(start - r->end),
 		.length = (uint32_t)(end - start),
 		.probed = (uint32_t)in_quanta(r, s->probed_ns),
+		.open = (uint32_t)in_quanta(r, s->open_ns),
 		.launches = s->launches,
 		.copy_bytes = s->copy_bytes,
 		.waits = s->waits,

@@ -194,9 +194,18 @@ static uint32_t stranger_of(const struct chain *c)
 	return seen[best].more > 0 ? seen[best].pid : 0;
 }
 
+/* That both are there says nothing where none is slow; where one is slow while the other begins the same number will do. */
+static bool is_same_gpu(const struct chain *c, const struct gpu_others *o)
+{
+	return gpu_others_relation(o) >= (c->has_slow ? GPU_RELATION_NUMBER : GPU_RELATION_SAME);
+}
+
 static bool by_others(const struct chain *c, const struct gpu_others *o, struct resource_use *ret)
 {
-	ret->resource = RESOURCE_GPU_PROCESS;
+	ret->resource =
+		!o->count || is_same_gpu(c, o) ? RESOURCE_GPU_PROCESS : RESOURCE_GPU_PERHAPS;
+	ret->is_doubtful =
+		o->count && !c->has_slow && gpu_others_relation(o) == GPU_RELATION_UNKNOWN;
 	/* Alone it has what it has now and what they have: of n processes that take turns, each 1/n. */
 	ret->share = c->has_slow ? 1
 				 : MIN(o->named[0].calls[PACE_SLOW],

@@ -155,22 +155,28 @@ static struct machine machine_use(const struct chain *c)
 	return m;
 }
 
-/* Pages that the job got in that time: new ones, and those of files that it reads. */
+/* Pages that the job got in that time: new ones, and those of files that it reads. What it got before the first whole bucket is
+ * taken to be as much as in the others. */
 static double pages_got(const struct chain *c, double *ret_bytes)
 {
-	double pages = 0;
+	int64_t first = c->to_ns;
+	double pages = 0, whole;
 
 	*ret_bytes = 0;
 	for (size_t i = 0; i < c->rec->aggregate_count; i++) {
 		const struct aggregate *g = &c->rec->aggregates[i];
 
-		if (g->pid != c->a->pid || g->source != SOURCE_HOST || g->op != HOST_PAGE_ALLOC ||
-			g->bucket.ns < c->from_ns || g->bucket.ns >= c->to_ns)
+		if (g->pid != c->a->pid || g->bucket.ns < c->from_ns || g->bucket.ns >= c->to_ns)
+			continue;
+		first = MIN(first, g->bucket.ns);
+		if (g->source != SOURCE_HOST || g->op != HOST_PAGE_ALLOC)
 			continue;
 		pages += (double)g->sketch.count;
 		*ret_bytes += (double)g->sum_arg0;
 	}
-	return pages;
+	whole = (double)(c->to_ns - c->from_ns) / (double)MAX(c->to_ns - first, INT64_C(1));
+	*ret_bytes *= pages > 0 ? whole : 0;
+	return pages * whole;
 }
 
 bool chain_pages_again(const struct chain *c, struct resource_use *ret)
@@ -191,13 +197,14 @@ bool chain_pages_again(const struct chain *c, struct resource_use *ret)
 	return true;
 }
 
-/* A page that is new to the process is found, cleared or copied, and mapped: 0.5 us and more, several in a virtual machine.
- * @units: that have all of them. */
+/* A page that is new to the process is found, cleared or copied, and mapped: 0.5 us and more, several in a virtual machine; in
+ * huge pages as many bytes take a fifth of that. @units: that have all of them. */
 static bool are_pages(const struct chain *c, double share, double units, struct resource_use *ret)
 {
 	double lost = share * (double)(c->d->slow_ns - c->d->ordinary_ns), bytes,
 	       pages = pages_got(c, &bytes);
 
+	pages = MAX(pages, THRESHOLD(LITTLE) * bytes / PAGE_BYTES);
 	bytes /= units;
 	if (pages / units * THRESHOLD(PAGE_NS) < THRESHOLD(CHAIN_MOST) * lost)
 		return false;

@@ -310,51 +310,6 @@ static bool by_address(const struct chain *c, struct resource_use *ret, double *
 	return true;
 }
 
-/* A sender that has a second small packet keeps it until the first is acknowledged (Nagle), and the receiver, which cannot
- * answer half a message, acknowledges 40 ms later: both wait on their sockets for that long, again and again. */
-#define ACK_LEAST_NS (39 * NS_PER_MS)
-#define ACK_MOST_NS  (51 * NS_PER_MS) /* where the kernel's clock ticks every 10 ms */
-
-struct socket_waits {
-	uint64_t ns, ack_ns;
-	uint32_t acks;
-};
-
-static struct socket_waits socket_waits_of(const struct chain *c, uint32_t pid)
-{
-	struct socket_waits w = {0};
-
-	for (size_t i = 0; i < c->rec->ledger_count; i++) {
-		const struct ledger_row *r = &c->rec->ledger[i];
-
-		if (r->pid != pid || r->mark != MARK_STAY || !chain_time(c, ledger_end_ns(r) - 1) ||
-			(r->stay_line != LEDGER_SOCKET && r->stay_line != LEDGER_POLL))
-			continue;
-		w.ns += r->stay_ns;
-		if (r->stay_ns < ACK_LEAST_NS || r->stay_ns > ACK_MOST_NS)
-			continue;
-		w.ack_ns += r->stay_ns;
-		w.acks++;
-	}
-	return w;
-}
-
-static void by_delayed_ack(const struct chain *c, struct resource_use *use)
-{
-	struct socket_waits own, other;
-
-	if (c->line != ACCOUNT_NETWORK || !use->pid)
-		return;
-	own = socket_waits_of(c, c->a->pid);
-	other = socket_waits_of(c, use->pid);
-	if (own.acks < THRESHOLD(AGAIN) || (double)other.acks < THRESHOLD(MOST) * own.acks ||
-		(double)own.ack_ns < THRESHOLD(MOST) * (double)chain_lost_ns(c))
-		return;
-	use->resource = RESOURCE_DELAYED_ACK;
-	snprintf(use->detail, sizeof(use->detail), "%" PRIu32 " waits of %.0f ms on average",
-		own.acks, (double)own.ack_ns / own.acks / NS_PER_MS);
-}
-
 /* A line of a program in Python that waits for an answer, other than by way of an event loop. */
 static bool is_asking(const struct chain *c)
 {
@@ -401,7 +356,7 @@ bool chain_peer(const struct chain *c, struct resource_use *ret)
 	double waited = 0;
 
 	if (by_process(c, ret)) {
-		by_delayed_ack(c, ret);
+		chain_delayed_ack(c, ret);
 		return true;
 	}
 	*ret = (struct resource_use){0};
@@ -410,7 +365,7 @@ bool chain_peer(const struct chain *c, struct resource_use *ret)
 			*ret = timer;
 			return true;
 		}
-		by_delayed_ack(c, ret);
+		chain_delayed_ack(c, ret);
 		return true;
 	}
 	*ret = (struct resource_use){0};

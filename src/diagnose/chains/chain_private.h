@@ -50,6 +50,8 @@ bool chain_memory(const struct chain *c, struct resource_use *ret);
 bool chain_memory_limit(
 	const struct chain *c, struct resource_use *ret); /* on whatever line it shows */
 bool chain_peer(const struct chain *c, struct resource_use *ret);
+/* chain_delayed_ack - @use names the process that is waited for: whether both ends wait for an acknowledgement, which it becomes. */
+void chain_delayed_ack(const struct chain *c, struct resource_use *use);
 bool chain_stop(const struct chain *c, struct resource_use *ret);
 bool chain_crowd(const struct chain *c,
 	struct resource_use *ret); /* too many threads, whatever they wait for */

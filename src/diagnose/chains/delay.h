@@ -16,6 +16,7 @@
 	X(GPU_POWER, "", SEEN, RESOURCE_IN_ALL)                                         /* its power limit */ \
 	X(GPU_HEAT, "", SEEN, RESOURCE_IN_ALL)                                          /* its temperature */ \
 	X(GPU_PROCESS, "another process", SEEN, RESOURCE_IN_ALL + RESOURCE_HAS_PROCESS) /* another process on the GPU */ \
+	X(GPU_PERHAPS, "another process", OWN, RESOURCE_IN_ALL + RESOURCE_HAS_PROCESS)  /* likewise, but it may be on another GPU */ \
 	X(RANKS, "", OWN, RESOURCE_IS_ONE)                                              /* of the same job, not in this recording */ \
 	X(CPU_PROGRAM, "other programs", SEEN, RESOURCE_HAS_PROCESS)                    /* other programs had the CPUs */ \
 	X(CPU_OWN, "threads", SEEN, RESOURCE_HAS_PROCESS + RESOURCE_IS_ONE)             /* threads of the job itself had them */ \
@@ -87,6 +88,7 @@ struct resource_use {
 	char on[64]; /* RESOURCE_STOPPER: whom it stops, as who; "": the job itself, or not known */
 	uint32_t on_pid, on_count;
 	char detail[96];  /* "544 instead of 1905 MHz", "0.6 CPUs", "writes 1.2 GB/s"; "": none */
+	bool is_doubtful; /* that it is the reason: nothing but that it is there says so */
 	double share;     /* of the delay that it explains, 0..1 */
 	double who_share; /* of that, what is who's; 0: all */
 	uint64_t stack_hash; /* where the program asks for it, if that is not where it waits; 0 */

@@ -87,6 +87,12 @@ static bool is_paced(const struct step_account *a)
 	return (double)near >= THRESHOLD(PACED_SHARE) * (double)a->mark_count;
 }
 
+/* Ranks wait for each other: whoever sleeps or waits keeps others waiting. */
+static bool is_rank(const struct step_account *a)
+{
+	return a->total_ns[ACCOUNT_COLLECTIVE] > 0;
+}
+
 /* Time of a process that is followed is spent on the program's behalf; but one behind a socket that waits itself may be whom
  * the program works for, and of others it is not known. */
 bool delay_is_idle(const struct recording *rec, const struct step_account *a, const struct delay *l)
@@ -95,7 +101,7 @@ bool delay_is_idle(const struct recording *rec, const struct step_account *a, co
 	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead) &&
 			(works || waits_to_write(rec, l));
 
-	return is_input(l->kind) && !is_training(a) && !is_known && !is_regular(a) &&
+	return is_input(l->kind) && !is_training(a) && !is_rank(a) && !is_known && !is_regular(a) &&
 	       !(is_paced(a) && delay_is_lasting(a));
 }
 

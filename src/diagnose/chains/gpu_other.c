@@ -117,9 +117,24 @@ static void find_others(const struct recording *rec, const struct step_account *
 		o->calls[pace] += (double)in_calls(r) / passed[pace];
 		o->rate[pace] += (double)r->copy_bytes / passed[pace] * (double)NS_PER_S;
 	}
-	for (int k = 0; k < others.used; k++)
-		if (uses_more(&others.items[k]))
-			add(&others.items[k], ret);
+	for (int k = 0; k < others.used; k++) {
+		struct gpu_other *o = &others.items[k];
+
+		if (!uses_more(o))
+			continue;
+		o->relation = gpu_relation_of(rec, a->pid, o->pid);
+		if (o->relation != GPU_RELATION_OTHER)
+			add(o, ret);
+	}
+}
+
+enum gpu_relation gpu_others_relation(const struct gpu_others *o)
+{
+	enum gpu_relation surest = GPU_RELATION_UNKNOWN;
+
+	for (int i = 0; i < MIN(o->count, GPU_OTHERS_NAMED); i++)
+		surest = MAX(surest, o->named[i].relation);
+	return surest;
 }
 
 void gpu_others_find(

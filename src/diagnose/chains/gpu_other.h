@@ -3,6 +3,7 @@
 #pragma once
 
 #include "diagnose/recording.h"
+#include "diagnose/rows/gpu_relation.h"
 #include "model/step_account.h"
 
 #define GPU_OTHERS_NAMED 3
@@ -18,6 +19,7 @@ struct gpu_other {
 	double calls[2]; /* by enum pace: its time in calls, as a share of the time that passed */
 	double rate[2];  /* likewise: bytes/s that it copies */
 	bool is_rank;    /* of the same job, with a GPU of its own or not: it is no neighbour */
+	enum gpu_relation relation;
 };
 
 struct gpu_others {
@@ -26,12 +28,15 @@ struct gpu_others {
 	bool is_new;                              /* the first one hardly used it before */
 };
 
+/* gpu_others_relation - of the ones that are named the surest. */
+enum gpu_relation gpu_others_relation(const struct gpu_others *o);
+
 /* gpu_others_all - likewise over all steps of @a, none of which is slow: their use is in calls[PACE_SLOW]. None, if the
  * GPU's own count says that there is no second process on it. */
 void gpu_others_all(
 	const struct recording *rec, const struct step_account *a, struct gpu_others *ret);
 
 /* gpu_others_find - those that spend a tenth of the time in calls beyond what they did in ordinary steps, or copy so
- * much more that a link is busy with it. */
+ * much more that a link is busy with it. None that is known to have a GPU of its own. */
 void gpu_others_find(
 	const struct recording *rec, const struct step_account *a, struct gpu_others *ret);

@@ -47,6 +47,10 @@ static void mix_units(const struct step_account *a, struct step_account *ret)
 	ret->ordinary_waits =
 		(a->ordinary_waits * a->ordinary_steps + a->slow_waits * a->slow_steps) /
 		MAX((double)(a->ordinary_steps + a->slow_steps), 1.0);
+	if (a->ordinary_open_ns > 0 && a->slow_open_ns > 0)
+		ret->ordinary_open_ns = (a->ordinary_open_ns * a->ordinary_steps +
+						a->slow_open_ns * a->slow_steps) /
+					MAX((double)(a->ordinary_steps + a->slow_steps), 1.0);
 	ret->ordinary_steps = a->ordinary_steps + a->slow_steps;
 	ret->slow_steps = 0;
 	ret->lost_ns = ret->slow_step_ns = 0;

@@ -482,9 +482,14 @@ static bool is_same_wait(const struct time_finding *a, const struct time_finding
 	       a->contrast == b->contrast && a->problem == b->problem;
 }
 
+static bool is_same_function(const struct code_place *a, const struct code_place *b)
+{
+	return !strcmp(a->file, b->file) && !strcmp(a->func, b->func);
+}
+
 static bool is_same_place(const struct code_place *a, const struct code_place *b)
 {
-	return a->line == b->line && !strcmp(a->file, b->file) && !strcmp(a->func, b->func);
+	return a->line == b->line && is_same_function(a, b);
 }
 
 /* Whether all of a job stood still, @g's process being the first to go on: one that waits may look busy, spinning where
@@ -601,6 +606,14 @@ static bool is_same_awaited(
 	return p && q && place_key(p) == place_key(q);
 }
 
+/* That the program itself is at the disk, or has the lock, is nobody's doing but its own. */
+static uint32_t other_culprit_of(const struct time_findings *all, const struct time_finding *f)
+{
+	uint32_t pid = culprit_of(all, f);
+
+	return pid == all->account->pid ? 0 : pid;
+}
+
 /* Whether @g is the same cause as @f, and the smaller part: spent on another thing at the same line, or waited for in another
  * way of the same process. */
 static bool is_part_of(
@@ -623,9 +636,12 @@ static bool is_part_of(
 	if (is_same_awaited(all->rec, &f->delay, &g->delay))
 		return true;
 	return line_time_is_own(f->delay.kind) && line_time_is_own(g->delay.kind) &&
-	       culprit_of(all, f) == culprit_of(all, g) &&
+	       other_culprit_of(all, f) == other_culprit_of(all, g) &&
 	       delay_subject_place(all->rec, a, &f->delay, NULL, &p) &&
-	       delay_subject_place(all->rec, a, &g->delay, NULL, &q) && is_same_place(&p, &q);
+	       delay_subject_place(all->rec, a, &g->delay, NULL, &q) &&
+	       (is_same_place(&p, &q) ||
+		       (f->contrast == CONTRAST_WHOLE && is_same_function(&p, &q) &&
+			       !line_is_of_loop(all->rec, a, &p)));
 }
 
 /* One cause is one finding, with all that it costs. */

@@ -104,11 +104,16 @@ static void of_every(const struct step_account *a, const struct delay *l,
 	double part = MIN(exposed * removable(l, facts) + beside, unit);
 	double rest = unit - part, spread = spread_ns(a);
 	bool is_of_gpu = l->kind == DELAY_BY_GPU; /* then that is what gets shorter */
-	bool is_hidden = (double)a->ordinary_ns[ACCOUNT_GPU] < THRESHOLD(FEW) * unit;
+	/* Whose work is done meanwhile is hardly waited for afterwards. */
+	bool is_hidden = (double)a->ordinary_ns[ACCOUNT_GPU] <=
+			 MIN(THRESHOLD(FEW) * unit, THRESHOLD(PART) * rest);
 	double busy = (double)facts->busy_ns, work = busy, most;
+	double most_busy = short_ns(a);
 
+	if (a->ordinary_open_ns > 0)
+		most_busy = MIN(most_busy, a->ordinary_open_ns);
 	if (!is_of_gpu && !facts->busy_ns) /* where nobody waits for it, it may work all the time */
-		work = MIN(rest + (is_hidden ? 1 : THRESHOLD(CHAIN_MOST)) * part, short_ns(a));
+		work = MIN(rest + (is_hidden ? 1 : THRESHOLD(CHAIN_MOST)) * part, most_busy);
 	if (!is_of_gpu && !facts->busy_ns && is_hidden) /* and nothing says for how long */
 		busy = (rest + MAX(rest, work)) / 2;
 	most = MAX(rest, work + (double)facts->busy_error_ns);
@@ -212,9 +217,7 @@ static bool is_called(
 	       !passes(rec, e->stack_hash, p, p->line);
 }
 
-/* Whether @p's function is the loop itself, from which other things are done as well: most launches come from it, or
- * others of the program's functions are called on other lines. */
-static bool is_loop(
+bool line_is_of_loop(
 	const struct recording *rec, const struct step_account *a, const struct code_place *p)
 {
 	const uint32_t lines = LINE(LAUNCH) | LINE(GRAPH) | LINE(COLLECTIVE);
@@ -249,7 +252,7 @@ uint64_t line_time_ns(const struct recording *rec, const struct step_account *a,
 	const struct code_place *p, uint32_t kinds, uint64_t *ret_unplaced)
 {
 	const uint32_t waits = LINE(NETWORK) | LINE(ASLEEP) | LINE(LOCK) | LINE(DISK);
-	uint32_t line = is_loop(rec, a, p) ? p->line : 0;
+	uint32_t line = line_is_of_loop(rec, a, p) ? p->line : 0;
 	struct placed by[ACCOUNT_OWNERS][ACCOUNT_LINES] = {0};
 	double ns = 0;
 

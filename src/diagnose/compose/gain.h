@@ -41,6 +41,11 @@ void gain_put(const struct gain *g, struct incident *inc);
  * program, a limit, a lock of the interpreter) it only says who was hit. */
 bool line_time_is_own(enum delay_kind kind);
 
+/* line_is_of_loop - whether @p's function is the loop itself, from which other things are done as well: most launches come from it,
+ * or others of the program's functions are called on other lines. */
+bool line_is_of_loop(
+	const struct recording *rec, const struct step_account *a, const struct code_place *p);
+
 /* line_time_ns - the time in a unit of @a, of which none is slow, that is spent at @p or below on anything but delays of @kinds
  * (bits) and waiting for the GPU, whose work stays; *ret_unplaced is waiting of its own thread of which no place is known. */
 uint64_t line_time_ns(const struct recording *rec, const struct step_account *a,

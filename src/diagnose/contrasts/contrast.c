@@ -226,7 +226,7 @@ static void put_owners(const struct tally *t, size_t steps, uint64_t (*by)[ACCOU
 
 static void put_work(const struct builder *b, struct step_account *a)
 {
-	uint32_t slow_counted = 0, ordinary_counted = 0;
+	uint32_t slow_counted = 0, ordinary_counted = 0, slow_open = 0, ordinary_open = 0;
 
 	for (size_t i = 0; i < b->account->unit_count; i++) {
 		const struct step_span *s = &b->account->units[i];
@@ -239,6 +239,8 @@ static void put_work(const struct builder *b, struct step_account *a)
 		*(is_slow ? &slow_counted : &ordinary_counted) += s->launches > 0;
 		*(is_slow ? &a->slow_bytes : &a->ordinary_bytes) += (double)s->copy_bytes;
 		*(is_slow ? &a->slow_waits : &a->ordinary_waits) += (double)s->waits;
+		*(is_slow ? &a->slow_open_ns : &a->ordinary_open_ns) += (double)s->open_ns;
+		*(is_slow ? &slow_open : &ordinary_open) += s->open_ns > 0;
 		if (is_slow && !a->slow_first.ns)
 			a->slow_first.ns = s->start_ns;
 		if (is_slow)
@@ -251,6 +253,8 @@ static void put_work(const struct builder *b, struct step_account *a)
 	a->slow_waits /= MAX(a->slow_steps, 1u);
 	a->slow_launches /= MAX(slow_counted, 1u);
 	a->slow_bytes /= MAX(a->slow_steps, 1u);
+	a->ordinary_open_ns /= MAX(ordinary_open, 1u);
+	a->slow_open_ns /= MAX(slow_open, 1u);
 }
 
 struct line_sums { /* over units: x: time on a line, y: what goes with it */
@@ -298,7 +302,8 @@ static void unit_lines(const struct process_account *a, size_t unit, double (*re
 }
 
 /* What the host does while the GPU works costs nothing as long as the GPU is waited for after it. Both must be seen: the
- * wait is shorter, and the unit no longer. */
+ * wait is shorter, and the unit no longer. Where no call only waits, a copy and the wait for what it copies are one call: what
+ * of it is told as which may vary, and costs the same. */
 static void put_hidden(const struct builder *b, struct step_account *a)
 {
 	struct line_sums waits[ACCOUNT_OWNERS][ACCOUNT_LINES] = {0},
@@ -329,7 +334,10 @@ static void put_hidden(const struct builder *b, struct step_account *a)
 			double less = -slope_most(&waits[o][l], &wait);
 			double same = 1 - slope_most(&lengths[o][l], &whole);
 			double hidden = MIN(less, same);
+			bool is_one_call = l == ACCOUNT_COPY && a->ordinary_waits <= 0;
 
+			if (is_one_call)
+				continue;
 			a->hidden_by[o][l] = hidden < 0 ? 0 : MIN(hidden, 1.0);
 		}
 }

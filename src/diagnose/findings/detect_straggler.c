@@ -364,23 +364,36 @@ static void fill(const struct detector_input *in, const struct straggler_job *j,
 	inc->confidence = s->confidence * completeness_weight(inc->completeness);
 }
 
+/* One that sleeps has no more work than the others. */
+static void advise_sleeper(const struct collective_row *row, struct incident *inc)
+{
+	inc->fix_count = 0;
+	incident_fix(inc,
+		"If only this rank does it (it logs, saves or asks a service for all), do it in a thread, or while the others compute");
+	incident_fix(inc,
+		"Find out what it sleeps for before that call: `ingero explain --steps --pid %u` shows the line. Usual are a sleep() between retries, polling, and a wait with a time limit",
+		row->pid);
+}
+
 static int report_cause(const struct detector_input *in, const struct straggler_job *j,
 	const struct culprits *c, struct incident_list *out)
 {
 	const struct collective_row *row = latest_row(j, c->worst);
 	_cleanup_free_ struct window *windows = NULL;
-	char doing[160];
+	struct doing doing;
 	struct incident *inc;
 	size_t n;
 	int r = own_windows(j, c->worst->worker, &windows, &n);
 
-	r = r < 0 ? r : doing_describe(in->rec, row->pid, windows, n, doing, sizeof(doing));
+	r = r < 0 ? r : doing_describe(in->rec, row->pid, windows, n, &doing);
 	if (r < 0)
 		return r;
 	inc = incident_begin(out, PROBLEM_STRAGGLER);
 	incident_id(inc, row->pid, c->worst->since_ns);
 	fill(in, j, c, row, inc);
-	write_words(j, c, doing, inc);
+	write_words(j, c, doing.text, inc);
+	if (doing.line == ACCOUNT_ASLEEP)
+		advise_sleeper(row, inc);
 	add_evidence(in->rec, row, j, c->worst, inc);
 	incident_keep(out, inc);
 	return 0;

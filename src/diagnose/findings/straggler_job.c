@@ -311,7 +311,7 @@ static const struct tally_part *largest_part(const struct tally *t, int line)
 	return best;
 }
 
-static void describe_doing(const struct tally *t, uint64_t total, char *out, size_t size)
+static void describe_doing(const struct tally *t, uint64_t total, struct doing *ret)
 {
 	const struct tally_part *p;
 	char share[TEXT_MAX], who[64] = "";
@@ -321,25 +321,28 @@ static void describe_doing(const struct tally *t, uint64_t total, char *out, siz
 		if (i != ACCOUNT_UNKNOWN && t->ns[i] > t->ns[line])
 			line = i;
 	if (!total || (double)t->ns[line] < TOLD_SHARE * (double)total) {
-		snprintf(out, size, "what its thread did is unknown");
+		snprintf(ret->text, sizeof(ret->text), "what its thread did is unknown");
 		return;
 	}
+	ret->line = (enum account_line)line;
 	p = largest_part(t, line);
 	if (p && p->culprit_pid && (line == ACCOUNT_CPU || line == ACCOUNT_DISK))
 		snprintf(who, sizeof(who), "%s %.15s (pid %u)",
 			line == ACCOUNT_CPU ? " used by" : " behind", p->culprit, p->culprit_pid);
-	snprintf(out, size, "its thread was %s%s for %s of that", delay_text((enum delay_kind)line),
-		who, text_format_percent(share, (double)t->ns[line] / (double)total));
+	snprintf(ret->text, sizeof(ret->text), "its thread was %s%s for %s of that",
+		delay_text((enum delay_kind)line), who,
+		text_format_percent(share, (double)t->ns[line] / (double)total));
 }
 
 int doing_describe(const struct recording *rec, uint32_t pid, const struct window *windows,
-	size_t n, char *out, size_t size)
+	size_t n, struct doing *ret)
 {
 	_cleanup_(timeline_done) struct timeline t = {0};
 	_cleanup_(tally_done) struct tally sum = {0};
 	uint64_t total = 0;
 	int r = timeline_make(rec, &t);
 
+	*ret = (struct doing){.line = ACCOUNT_UNKNOWN};
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct path path = {.timeline = &t, .pid = pid, .tid = windows[i].tid};
 
@@ -347,6 +350,6 @@ int doing_describe(const struct recording *rec, uint32_t pid, const struct windo
 		r = path_account(&path, windows[i].start_ns, windows[i].end_ns, &sum);
 	}
 	if (r == 0)
-		describe_doing(&sum, total, out, size);
+		describe_doing(&sum, total, ret);
 	return r;
 }

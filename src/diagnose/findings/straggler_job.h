@@ -34,7 +34,12 @@ struct window { /* of a thread's time */
 	uint32_t tid;
 };
 
-/* doing_describe - "its thread was waiting for a CPU used by hog (pid 7) for 81 % of that": the largest line of the
- * account of @windows (ascending, disjoint) of threads of @pid. 0 or -ENOMEM. */
+struct doing {
+	char text
+		[160]; /* "its thread was waiting for a CPU used by hog (pid 7) for 81 % of that" */
+	enum account_line line; /* ACCOUNT_UNKNOWN: none has a good part of it */
+};
+
+/* doing_describe - the largest line of the account of @windows (ascending, disjoint) of threads of @pid. 0 or -ENOMEM. */
 int doing_describe(const struct recording *rec, uint32_t pid, const struct window *windows,
-	size_t n, char *out, size_t size);
+	size_t n, struct doing *ret);

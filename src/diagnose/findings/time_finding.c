@@ -56,6 +56,8 @@ static double evidence_of(const struct delay *d)
 	enum resource_evidence by = resource_rows[d->end.resource].evidence;
 	bool is_guess = d->end.resource == RESOURCE_GPU_PROCESS && !d->end.count;
 
+	if (d->end.resource == RESOURCE_GPU_PERHAPS)
+		return THRESHOLD(UNKNOWN_MOST) * (d->end.is_doubtful ? THRESHOLD(DOUBT) : 1);
 	if (by != EVIDENCE_KIND)
 		return by == EVIDENCE_OWN || is_guess ? THRESHOLD(SURE_OWN) : THRESHOLD(SURE_SEEN);
 	switch (d->kind) {

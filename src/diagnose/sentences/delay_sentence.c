@@ -21,6 +21,10 @@ const struct delay_sentence delay_sentences[] = {
 		"The GPU lowers its clock because of its temperature[: {detail}]"},
 	{DELAY_BY_GPU, RESOURCE_GPU_PROCESS, 0, "GPU shared with {who}",
 		"Kernels of both processes take turns on the GPU[ (the other one: {detail})]"},
+	{DELAY_BY_GPU, RESOURCE_GPU_PERHAPS, 0, "GPU perhaps shared with {who}",
+		"{who} uses a GPU at the same time[ ({detail})]. Whether it is the same one is unknown: no readings name the processes on it, and the numbers that programs use for their GPUs do not tell"},
+	{DELAY_BY_COPY, RESOURCE_GPU_PERHAPS, 0, "GPU perhaps shared with {who}, copies included",
+		"{who} uses a GPU at the same time[ ({detail})]. Whether it is the same one is unknown: no readings name the processes on it, and the numbers that programs use for their GPUs do not tell"},
 	{DELAY_BY_COPY, RESOURCE_GPU_PROCESS, 0, "GPU shared with {who}, copies included",
 		"Copies of the same size take longer: the link and the GPU's copy engines are shared[; {detail}]"},
 	{DELAY_BY_GPU, RESOURCE_RANKS, 0,
@@ -145,7 +149,7 @@ const struct delay_sentence delay_sentences[] = {
 	{DELAY_BY_ASLEEP, RESOURCE_POLL, 0, "Sleeping[ {at}] while polling the GPU",
 		"The thread waits for the GPU by no call: it looks whether that is done and sleeps for longer each time. When it is, the last sleep continues, by half on average"},
 	{DELAY_BY_ASLEEP, ANY, 0, "Sleeping[ {at}]",
-		"The thread sleeps, or waits for something that is not recorded"},
+		"The thread sleeps for a time that it chooses itself; nothing that is recorded wakes it"},
 
 	/* The machine. */
 	{DELAY_BY_CPU, ANY, IS_OF_TRACER, "Cost of tracing (ingero uses the CPU)",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/units/gpu_open.h"
 #include "diagnose/units/unit_finder.h"
 #include "base/array.h"
 #include "base/macros.h"
@@ -222,7 +223,7 @@ int boundaries_find(const struct timeline *t, const struct step_table *waits, ui
 		else if (p->launches_off)
 			p->launches = 0;
 	}
-	return 0;
+	return gpu_open_count(t, ret);
 }
 
 bool boundaries_have(const struct timeline *t, uint32_t pid, enum wire_mark mark)

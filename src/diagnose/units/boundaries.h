@@ -17,8 +17,9 @@ struct step_span {
 	int64_t start_ns, end_ns;
 	uint32_t tid; /* of the thread that it is of; 0: that of all of them */
 	uint64_t launches, copy_bytes, waits; /* of all threads of the process */
-	bool launches_off;                   /* launches were not probed all the time: they are 0 */
-	uint64_t probed_ns;                  /* its thread while launches were probed */
+	bool launches_off;  /* launches were not probed all the time: they are 0 */
+	uint64_t probed_ns; /* its thread while launches were probed */
+	uint64_t open_ns;   /* in which the GPU may have work of the process; 0: not known */
 	uint32_t backwards, loads, executes; /* marks within it, of its thread */
 };
 

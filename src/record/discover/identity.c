@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* identity.c - rank, job, container and pod of a process, from its environment and control group.
+/* identity.c - rank, job, GPUs, container and pod of a process, from its environment and control group.
  *
  * Launchers are asked in the order of their table; the first with a valid rank names the process.
  * What it leaves open (PMIx has no variable for the local rank) is taken from a later one that says
@@ -187,6 +187,9 @@ static const struct {
 static const char *const pod_keys[] = {
 	"KUBERNETES_SERVICE_HOST", "POD_NAME", "HOSTNAME", "POD_NAMESPACE"};
 
+/* Which GPUs the process sees, by CUDA, or where that says nothing by the container's runtime. */
+static const char *const gpu_keys[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
+
 static size_t list_keys(const char *keys[VARIABLES_MAX])
 {
 	size_t n = 0;
@@ -206,9 +209,13 @@ static size_t list_keys(const char *keys[VARIABLES_MAX])
 		keys[n++] = jobs[i].key;
 	for (size_t i = 0; i < ARRAY_SIZE(pod_keys); i++)
 		keys[n++] = pod_keys[i];
+	for (size_t i = 0; i < ARRAY_SIZE(gpu_keys); i++)
+		keys[n++] = gpu_keys[i];
 	return n;
 }
-STATIC_ASSERT(ARRAY_SIZE(launchers) * 5 + ARRAY_SIZE(jobs) + ARRAY_SIZE(pod_keys) <= VARIABLES_MAX);
+STATIC_ASSERT(ARRAY_SIZE(launchers) * 5 + ARRAY_SIZE(jobs) + ARRAY_SIZE(pod_keys) +
+		      ARRAY_SIZE(gpu_keys) <=
+	      VARIABLES_MAX);
 
 /* ---- rank ---- */
 
@@ -328,6 +335,23 @@ static void find_job(const struct variables *v, const struct cgroup *c, struct i
 		snprintf(id->job, sizeof(id->job), "ecs:%.100s", c->ecs_task);
 }
 
+/* ---- GPUs ---- */
+
+/* The runtime's list counts where it has names that are the same everywhere: numbers are the machine's, CUDA's begin at 0 in
+ * each container. */
+static void find_gpus(const struct variables *v, struct identity *id)
+{
+	const char *cuda = variables_get(v, gpu_keys[0]), *runtime = variables_get(v, gpu_keys[1]);
+	size_t n = 0;
+
+	if (!cuda && runtime && (!strncmp(runtime, "GPU-", 4) || !strncmp(runtime, "MIG-", 4)))
+		cuda = runtime;
+	for (; cuda && *cuda; cuda++)
+		if (*cuda > ' ' && *cuda <= '~')
+			id->visible_gpus[n++] = *cuda;
+	id->visible_gpus[n] = 0;
+}
+
 /* Names of pods and namespaces are DNS names (RFC 1123). */
 static bool is_dns_name(const char *s)
 {
@@ -423,6 +447,7 @@ int identity_read(const char *root, uint32_t pid, struct process *ret)
 	(void)cgroup_read(root, pid, &c);
 	find_place(v, &p->identity);
 	find_job(v, &c, &p->identity);
+	find_gpus(v, &p->identity);
 	find_pod(root, pid, v, &c, &p->identity);
 	read_exe(root, pid, p->identity.exe);
 	discover_program(root, pid, p->script, &p->cpus);

@@ -28,9 +28,9 @@ struct entry {
 	struct placement place, before;
 	char comm[COMM_LEN];
 	char container_id[IDENTITY_CONTAINER_MAX];
-	char *cgroup_path, *pod, *namespace; /* NULL: unknown; for the group's row */
-	char *cpu_group, *memory_group;      /* of v1; NULL: none */
-	char *pod_uid, *job, *exe, *script;  /* likewise; for its own */
+	char *cgroup_path, *pod, *namespace;               /* NULL: unknown; for the group's row */
+	char *cpu_group, *memory_group;                    /* of v1; NULL: none */
+	char *pod_uid, *job, *exe, *script, *visible_gpus; /* likewise; for its own */
 	uint32_t cpus;
 	const char *launcher;
 	bool environ_unreadable, environ_cut;
@@ -104,6 +104,7 @@ static void drop(void *arg, struct process_entry *p)
 	free(e->job);
 	free(e->exe);
 	free(e->script);
+	free(e->visible_gpus);
 	free(e->layers);
 	free(e);
 }
@@ -233,6 +234,7 @@ static void entry_take(struct entry *e, const struct process *p)
 	set_text(&e->job, p->identity.job);
 	set_text(&e->exe, p->identity.exe);
 	set_text(&e->script, p->script);
+	set_text(&e->visible_gpus, p->identity.visible_gpus);
 	e->cpus = p->cpus;
 	e->launcher = p->identity.launcher;
 }
@@ -552,6 +554,7 @@ static void save_ended(struct roster *r, struct entry *e)
 	copy_text(i->cgroup_path, sizeof(i->cgroup_path), e->cgroup_path);
 	copy_text(i->exe, sizeof(i->exe), e->exe);
 	copy_text(p->script, sizeof(p->script), e->script);
+	copy_text(i->visible_gpus, sizeof(i->visible_gpus), e->visible_gpus);
 	p->cpus = e->cpus;
 	(void)store_writer_push_process(r->store, p, NULL); /* no room: nobody can be asked again */
 	save_group(r, e);

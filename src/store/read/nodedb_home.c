@@ -22,7 +22,8 @@ static bool read_home(sql_stmt *stmt, void *arg, void *row)
 		!reader_text(stmt, 3, path, sizeof(path)) ||
 		!reader_text(stmt, 5, h->comm, sizeof(h->comm)) ||
 		!reader_text(stmt, 6, h->script, sizeof(h->script)) ||
-		!reader_text(stmt, 7, command, sizeof(command)))
+		!reader_text(stmt, 7, command, sizeof(command)) ||
+		!reader_text(stmt, 9, h->visible_gpus, sizeof(h->visible_gpus)))
 		return false;
 	if (!h->script[0]) /* of a file from before it was kept */
 		script_of(command, strlen(command), h->script);
@@ -44,7 +45,8 @@ int reader_load_homes(struct reader *r, struct errinfo *reterr)
 {
 	static const struct reader_column columns[] = {{"pid", NULL}, {"container_id", "''"},
 		{"pod", "''"}, {"cgroup_path", "''"}, {"rank", "NULL"}, {"comm", "''"},
-		{"script", "''"}, {"cmdline", "''"}, {"cpus", "NULL"}, {NULL, NULL}};
+		{"script", "''"}, {"cmdline", "''"}, {"cpus", "NULL"}, {"visible_gpus", "''"},
+		{NULL, NULL}};
 	struct nodedb_content *c = r->content;
 	size_t kept = 0;
 	int res = r->kind != SCHEMA_OURS

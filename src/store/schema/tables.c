@@ -119,7 +119,9 @@ static const struct column processes[] = {NODE_, PID("pid", M(pid)),
 	TEXT("cgroup_path", M(identity.cgroup_path)), TEXT("exe", M(identity.exe)),
 	TEXT("script", M(script)), SOME("cpus", M(cpus)),
 	COUNT("environ_unreadable", .max = 1, M(identity.environ_unreadable),
-		.meaning = "1: its environment could not be read, so rank and job are unknown")};
+		.meaning = "1: its environment could not be read, so rank and job are unknown"),
+	SHORT("visible_gpus", IDENTITY_GPUS_MAX, M(identity.visible_gpus),
+		.meaning = "CUDA_VISIBLE_DEVICES of its environment; '': not set, or unknown")};
 #undef OF
 
 static const struct column coverage[] = {SESSION, NODE_, PID("pid"), COUNT("start_time"),
@@ -284,7 +286,9 @@ const struct table node_tables[TABLE_COUNT] = {
 			" ELSE excluded.cmdline END, first_seen = min(first_seen, excluded.first_seen),"
 			" last_seen = max(last_seen, excluded.last_seen), script = CASE WHEN"
 			" excluded.script = '' AND excluded.cmdline = '' THEN script ELSE"
-			" excluded.script END, cpus = coalesce(excluded.cpus, cpus)",
+			" excluded.script END, cpus = coalesce(excluded.cpus, cpus), visible_gpus ="
+			" CASE WHEN excluded.visible_gpus = '' THEN visible_gpus ELSE"
+			" excluded.visible_gpus END",
 		.settle = "UPDATE processes SET first_seen = min(first_seen, $first_seen),"
 			  " last_seen = max(last_seen, $last_seen)"
 			  " WHERE node = $node AND pid = $pid AND start_time = $start_time"},

@@ -1176,10 +1176,41 @@ static void test_a_wait_with_a_time_limit_is_a_sleep(void **state)
 	}
 }
 
+/* The longer a copy takes, the shorter the wait after it: then it is hidden. If they are one call, it is only told as
+ * one or the other. */
+static void test_a_copy_that_waits_hides_nothing(void **state)
+{
+	for (int is_one_call = 0; is_one_call < 2; is_one_call++) {
+		SCENE;
+		_cleanup_(step_report_done) struct step_report report = {0};
+		struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+		const struct step_account *a;
+		double hidden;
+
+		for (uint64_t i = 0; i < 100; i++) {
+			uint64_t copied = MS(6) + i * 7919 % 13 * US(300);
+
+			mark(&t, MARK_OPTIMIZER);
+			spend(&t, LEDGER_LAUNCH, MS(1));
+			spend(&t, LEDGER_COPY, copied);
+			spend(&t, LEDGER_GPU_WAIT, MS(12) - copied);
+			t.row.copy_bytes = 64u << 20;
+			t.row.waits = is_one_call ? 0 : 1;
+			mark(&t, is_one_call ? MARK_READ : MARK_WAIT);
+		}
+		mark(&t, MARK_OPTIMIZER);
+		a = account(s, &report);
+		assert_non_null(a);
+		hidden = a->hidden_by[OWNER_SELF][ACCOUNT_COPY];
+		assert_true(is_one_call ? hidden == 0 : hidden > 0.9);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_plain_run),
+		cmocka_unit_test(test_a_copy_that_waits_hides_nothing),
 		cmocka_unit_test(test_a_copy_that_waits_across_rows),
 		cmocka_unit_test(test_copies_that_sleep),
 		cmocka_unit_test(test_a_thread_that_does_not_launch),

@@ -201,13 +201,28 @@ static void neighbour(struct chain_scene *s, uint32_t pid, int from)
 	}
 }
 
+static struct event *launch_on(struct chain_scene *s, uint32_t pid, int32_t device)
+{
+	struct event *e = chain_event(s, CHAIN_T0, SOURCE_CUDA, CUDA_LAUNCH, pid);
+
+	e->device = device;
+	return e;
+}
+
 static void test_another_process(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
+	struct event *e;
 
 	chain_home(s, CHAIN_JOB, "python3", "train.py");
 	chain_home(s, 800, "python3", "serve.py");
 	neighbour(s, 800, CHAIN_SLOW);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PERHAPS);
+	assert_false(s->delay.end.is_doubtful); /* the steps are slow since it is there */
+	launch_on(s, CHAIN_JOB, 2);
+	e = launch_on(s, 800, 1);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE); /* it has another GPU */
+	e->device = 2;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
 	assert_string_equal(s->delay.end.who, "serve.py");
 	assert_int_equal(s->delay.end.pid, 800);
@@ -289,7 +304,13 @@ static void test_another_process_all_along(void **state)
 	chain_home(s, CHAIN_JOB, "python3", "train.py");
 	chain_home(s, 800, "python3", "serve.py");
 	neighbour(s, 800, 0);
-	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PERHAPS);
+	assert_true(s->delay.end.is_doubtful);
+	launch_on(s, CHAIN_JOB, 0);
+	launch_on(s, 800, 0);
+	assert_int_equal(chain_end(s)->resource,
+		RESOURCE_GPU_PERHAPS); /* the number need not mean the same */
+	assert_false(s->delay.end.is_doubtful);
 	assert_string_equal(s->delay.end.who, "serve.py");
 	readings(s, 1980, 1980); /* which say that it is alone on its GPU */
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
@@ -311,7 +332,7 @@ static void test_ranks_are_no_neighbours(void **state)
 	neighbour(s, 800, CHAIN_SLOW);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
 	s->homes[1].rank = -1; /* a second run of it */
-	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PERHAPS);
 	s->rec.collectives = rows; /* unless they take part in the same collectives */
 	s->rec.collective_count = ARRAY_SIZE(rows);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);

@@ -140,6 +140,13 @@ static void test_page_faults(void **state)
 	pages.bucket.ns = CHAIN_T0 + NS_PER_S;
 	pages.sketch.count = 100;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	pages.sketch.count = 2000; /* huge ones: 42 MB in each of 90 steps */
+	pages.sum_arg0 = pages.sketch.count * (2 << 20);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	s->delay.slow_ns = 12 * NS_PER_MS;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_FRESH_MEMORY);
+	assert_string_equal(s->delay.end.detail, "47 MB");
+	s->delay.slow_ns = 50 * NS_PER_MS;
 	pages.sketch.count = 10000000;
 	pages.sum_arg0 = pages.sketch.count * 4096;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_FRESH_MEMORY);
@@ -181,7 +188,7 @@ static void test_copied_pages(void **state)
 	s->account.slow_ns[ACCOUNT_HOST] = 50 * NS_PER_MS;
 	s->rec.aggregates = &pages;
 	s->rec.aggregate_count = 1;
-	pages.bucket.ns = CHAIN_T0 + 60 * CHAIN_STEP;
+	pages.bucket.ns = CHAIN_T0 + CHAIN_SLOW * CHAIN_STEP;
 	pages.sketch.count = 50 * 20000;
 	pages.sum_arg0 = pages.sketch.count * 4096;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_COPIED_MEMORY);

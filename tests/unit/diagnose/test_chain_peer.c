@@ -93,27 +93,6 @@ static struct ledger_row *stay(
 	return r;
 }
 
-/* Both ends wait for 40 ms: neither has anything to do. */
-static void test_a_delayed_ack(void **state)
-{
-	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
-
-	for (int i = 0; i < 50; i++) {
-		struct ledger_row *r = stay(s, CHAIN_SLOW + i, CHAIN_JOB, LEDGER_SOCKET, 44);
-
-		r->waker = WAKER_TASK;
-		r->waker_pid = 700;
-		stay(s, CHAIN_SLOW + i, 700, LEDGER_SOCKET, 41);
-	}
-	assert_int_equal(chain_end(s)->resource, RESOURCE_DELAYED_ACK);
-	assert_string_equal(s->delay.end.detail, "50 waits of 44 ms on average");
-	assert_int_equal(s->delay.end.pid, 700);
-	for (size_t i = 1; i < s->rec.ledger_count; i += 2)
-		s->ledger[i].stay_line = LEDGER_SLEEP; /* the peer takes its time */
-	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
-	free(s);
-}
-
 static void test_a_timer(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
@@ -372,7 +351,6 @@ int main(void)
 		cmocka_unit_test(test_a_remote_address),
 		cmocka_unit_test(test_this_machine),
 		cmocka_unit_test(test_a_local_process),
-		cmocka_unit_test(test_a_delayed_ack),
 		cmocka_unit_test(test_a_time_limit),
 		cmocka_unit_test(test_a_process_that_begins),
 		cmocka_unit_test(test_work_beside_a_wait),

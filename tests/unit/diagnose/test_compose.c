@@ -456,59 +456,71 @@ static void test_a_breach_is_found(void **state)
 	assert_non_null(identity_breach(a, list, 1));
 }
 
-/* What one line computes and copies is one incident with one promise; at two lines it is two. */
-static void test_one_line_is_one_cause(void **state)
+/* A step that computes at one line of a function and copies at that or another one, and launches there if that is the loop. */
+static void check_place(bool is_one_line, bool is_loop, size_t incidents)
 {
-	for (int lines = 1; lines <= 2; lines++) {
-		MADE;
-		uint64_t at[2];
-		struct step_account *a = calloc(1, sizeof(*a));
-		struct composed *c;
+	MADE;
+	uint64_t at[3];
+	struct step_account *a = calloc(1, sizeof(*a));
+	struct composed *c;
 
-		at[0] = line_stack(&m->scene, "/home/u/train.py", 20, NULL);
-		at[1] = lines == 1 ? at[0] : line_stack(&m->scene, "/home/u/train.py", 30, NULL);
-		m->rec = ledger_recording(&m->scene);
-		*a = (struct step_account){.pid = JOB,
-			.steps = 100,
-			.ordinary_steps = 100,
-			.ordinary_step_ns = MS(100),
-			.first.ns = LEDGER_T0,
-			.last.ns = LEDGER_T0 + (int64_t)MS(10000),
-			.entry_count = 2};
-		m->times[0] = (struct time_findings){.rec = &m->rec, .account = a, .count = 2};
-		for (int i = 0; i < 2; i++) {
-			struct time_finding *f = &m->times[0].items[i];
+	at[0] = line_stack(&m->scene, "/home/u/train.py", 20, NULL);
+	at[1] = is_one_line ? at[0] : line_stack(&m->scene, "/home/u/train.py", 30, NULL);
+	at[2] = line_stack(&m->scene, "/home/u/train.py", 40, NULL);
+	m->rec = ledger_recording(&m->scene);
+	*a = (struct step_account){.pid = JOB,
+		.steps = 100,
+		.ordinary_steps = 100,
+		.ordinary_step_ns = MS(100),
+		.first.ns = LEDGER_T0,
+		.last.ns = LEDGER_T0 + (int64_t)MS(10000),
+		.entries[2] = {.line = ACCOUNT_LAUNCH, .stack_hash = at[2], .slow_ns = MS(1)},
+		.entry_count = is_loop ? 3 : 2};
+	m->times[0] = (struct time_findings){.rec = &m->rec, .account = a, .count = 2};
+	for (int i = 0; i < 2; i++) {
+		struct time_finding *f = &m->times[0].items[i];
 
-			a->entries[i] =
-				(struct account_entry){.line = i ? ACCOUNT_COPY : ACCOUNT_HOST,
-					.stack_hash = at[i],
-					.slow_ns = i ? MS(30) : MS(50)};
-			a->ordinary_by[OWNER_SELF][a->entries[i].line] = a->entries[i].slow_ns;
-			*f = (struct time_finding){.contrast = CONTRAST_WHOLE,
-				.problem = PROBLEM_GOODPUT,
-				.lost_ns = 100 * a->entries[i].slow_ns,
-				.units = 100,
-				.share = i ? 0.3 : 0.5,
-				.confidence = 0.9,
-				.delay = {.kind = i ? DELAY_BY_COPY : DELAY_BY_HOST,
-					.slow_ns = a->entries[i].slow_ns,
-					.share = i ? 0.3 : 0.5}};
-		}
-		m->times[0].whole = *a;
-		m->count = 1;
-		c = composed(m);
-		assert_int_equal(c->list.count, lines);
-		if (lines == 1) {
-			assert_int_equal(c->items[0].excess_ns, 100 * MS(80));
-			/* 20 if the GPU has no work meanwhile, 100 if it has all the time */
-			assert_int_equal(c->items[0].fixed_ns, MS(60));
-			assert_non_null(strstr(c->items[0].summary, "Host code"));
-			assert_non_null(strstr(c->items[0].summary, "80 of 100 ms"));
-			assert_non_null(strstr(c->items[0].root_cause, "part of it is copying"));
-		}
-		free(c);
-		free(a);
+		a->entries[i] = (struct account_entry){.line = i ? ACCOUNT_DISK : ACCOUNT_HOST,
+			.stack_hash = at[i],
+			.slow_ns = i ? MS(30) : MS(50)};
+		a->ordinary_by[OWNER_SELF][a->entries[i].line] = a->entries[i].slow_ns;
+		*f = (struct time_finding){.contrast = CONTRAST_WHOLE,
+			.problem = PROBLEM_GOODPUT,
+			.lost_ns = 100 * a->entries[i].slow_ns,
+			.units = 100,
+			.share = i ? 0.3 : 0.5,
+			.confidence = 0.9,
+			.delay = {.kind = i ? DELAY_BY_DISK : DELAY_BY_HOST,
+				.slow_ns = a->entries[i].slow_ns,
+				.share = i ? 0.3 : 0.5}};
 	}
+	/* That it is the program itself that writes makes no other cause of it. */
+	m->times[0].items[1].delay.end = (struct resource_use){
+		.resource = RESOURCE_DISK_WRITE, .who = "train.py", .pid = JOB};
+	m->times[0].whole = *a;
+	m->count = 1;
+	c = composed(m);
+	assert_int_equal(c->list.count, incidents);
+	if (incidents == 1) {
+		assert_int_equal(c->items[0].excess_ns, 100 * MS(80));
+		/* 20 if the GPU has no work meanwhile, 100 if it has all the time */
+		assert_int_equal(c->items[0].fixed_ns, MS(60));
+		assert_non_null(strstr(c->items[0].summary, "Host code"));
+		assert_non_null(strstr(c->items[0].summary, "80 of 100 ms"));
+		assert_non_null(
+			strstr(c->items[0].root_cause, "part of it is waiting for the disk"));
+	}
+	free(c);
+	free(a);
+}
+
+/* What one line, or one function, computes and writes is one incident with one promise; at two lines of the loop it is two. */
+static void test_one_place_is_one_cause(void **state)
+{
+	check_place(true, false, 1);
+	check_place(true, true, 1);
+	check_place(false, false, 1);
+	check_place(false, true, 2);
 }
 
 /* One of several hogs is named with how many they are: the share is that of all of them. */
@@ -580,7 +592,9 @@ static void test_one_thread_that_is_waited_for(void **state)
 			.entry_count = 2};
 		m->times[0] = (struct time_findings){.rec = &m->rec, .account = a, .count = 2};
 		for (int i = 0; i < 2; i++) {
-			uint64_t at = line_stack(&m->scene, "/home/u/export.py", i ? 8 : 7, NULL);
+			const char *file =
+				i && places == 2 ? "/home/u/upload.py" : "/home/u/export.py";
+			uint64_t at = line_stack(&m->scene, file, i ? 8 : 7, NULL);
 
 			a->entries[i] =
 				(struct account_entry){.line = i ? ACCOUNT_DISK : ACCOUNT_HOST,
@@ -617,7 +631,7 @@ static void test_one_thread_that_is_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_line_is_one_cause),
+		cmocka_unit_test(test_one_place_is_one_cause),
 		cmocka_unit_test(test_one_of_several),
 		cmocka_unit_test(test_one_thread_that_is_waited_for),
 		cmocka_unit_test(test_the_order_does_not_matter),

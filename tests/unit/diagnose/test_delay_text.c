@@ -263,7 +263,7 @@ static void each_title_is_the_answer(void **state)
 			 .who = SELF(ACCOUNT_STOPPED, .culprit_pid = 3, .culprit = "slurmstepd")},
 			"Process stopped by slurmstepd (pid 3): every", "SIGSTOP"},
 		{{.kind = DELAY_BY_ASLEEP, .who = SELF(ACCOUNT_ASLEEP)}, "Sleeping in collate",
-			"not recorded"},
+			"nothing that is recorded wakes it"},
 		{{.kind = DELAY_BY_UNKNOWN, .who = SELF(ACCOUNT_UNKNOWN), .lasts = true},
 			"Cause unknown: steps take 236 ms instead of 100 (train.py)",
 			"3 rows of the ledger were lost"},

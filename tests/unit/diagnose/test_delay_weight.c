@@ -467,6 +467,8 @@ static void test_a_loop_that_sleeps_from_then_on(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
 		bars[i].slow_steps = i % 2;
 	assert_true(delay_is_idle(&rec, &a, &d)); /* now and then */
+	a.total_ns[ACCOUNT_COLLECTIVE] = MS(1);   /* and keeps other ranks waiting */
+	assert_false(delay_is_idle(&rec, &a, &d));
 }
 
 /* Its own threads have the CPUs now and then, all along: that is how it is built, and not so if another program has them, or

@@ -318,6 +318,30 @@ static void what_kept_it_is_named(void **state)
 	assert_non_null(strcasestr(inc->summary, "disk"));
 }
 
+/* Its fix is about what it sleeps for, not about more work, and the cause has room for both parts. */
+static void a_rank_that_sleeps(void **state)
+{
+	const struct incident *inc;
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 100; seq++) {
+		int64_t at = (int64_t)seq * STEP_US;
+
+		job_step(&j, seq, 2, 5000);
+		scene_add(&j.s, SOURCE_HOST, HOST_SCHED_SWITCH, PID(2), PID(2), at + 100, 4000);
+	}
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	inc = answer_of(&a, PROBLEM_STRAGGLER);
+	assert_non_null(inc);
+	assert_ptr_equal(strstr(inc->summary, "Sleeping"), inc->summary);
+	assert_non_null(strstr(inc->root_cause, "of its own time than its peers"));
+	assert_non_null(strstr(inc->fixes[0], "Wait for what the line sleeps for"));
+	for (int i = 0; i < inc->fix_count; i++)
+		assert_null(strstr(inc->fixes[i], "Balance"));
+}
+
 /* Whoever waits for a late rank has slow steps, which are told as that rank's. */
 static void waiting_ranks_are_not_reported_beside_it(void **state)
 {
@@ -395,6 +419,7 @@ int main(void)
 		cmocka_unit_test(several_collectives_of_a_step_cost_once),
 		cmocka_unit_test(nodes_are_compared_by_waits),
 		cmocka_unit_test(what_kept_it_is_named),
+		cmocka_unit_test(a_rank_that_sleeps),
 		cmocka_unit_test(waiting_ranks_are_not_reported_beside_it),
 		cmocka_unit_test(odd_rows_do_no_harm),
 	};

@@ -144,6 +144,44 @@ static void a_short_step_bounds_the_gpus_work(void **state)
 	assert_int_equal(of(&a, &all, 0, 50 * MS).fixed_ns, 50 * MS); /* readings say more */
 }
 
+/* A wait that is a good part of what is left without the delay is for work that is given after it; else the GPU may have
+ * worked meanwhile. */
+static void what_is_left_of_a_wait(void **state)
+{
+	struct step_account a = {.ordinary_step_ns = 50 * MS};
+	struct delay_list all = {
+		.items = {{.kind = DELAY_BY_NETWORK, .slow_ns = 44 * MS, .share = 0.88}},
+		.count = 1};
+
+	a.ordinary_ns[ACCOUNT_GPU] = 3 * MS;
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 6 * MS);
+	a.ordinary_ns[ACCOUNT_GPU] = MS;
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 28 * MS); /* 6 to 50 */
+	all.items[0].slow_ns = 20 * MS;                         /* of the rest it is little */
+	all.items[0].share = 0.4;
+	a.ordinary_ns[ACCOUNT_GPU] = 6 * MS;
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 30 * MS);
+}
+
+/* The GPU does not work before it is given something, nor after a wait for all of it. */
+static void what_the_gpu_has_to_do(void **state)
+{
+	struct step_account a = {.ordinary_step_ns = 50 * MS, .ordinary_open_ns = 10e6};
+	struct delay_list all = {
+		.items = {{.kind = DELAY_BY_NETWORK, .slow_ns = 44 * MS, .share = 0.88}},
+		.count = 1};
+	struct gain g = of(&a, &all, 0, 0);
+
+	assert_int_equal(g.fixed_ns, 8 * MS); /* 6 to 10 */
+	assert_int_equal(g.most_ns, 10 * MS);
+	a.ordinary_open_ns = 4e6;
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 6 * MS);
+	assert_int_equal(of(&a, &all, 0, 0).most_ns, 6 * MS);
+	a.ordinary_open_ns = 50e6;
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 28 * MS);
+	assert_int_equal(of(&a, &all, 0, 20 * MS).fixed_ns, 20 * MS); /* readings say more */
+}
+
 static void what_the_gpu_hides_is_no_gain(void **state)
 {
 	struct step_account a = {.ordinary_step_ns = 100 * MS};
@@ -213,6 +251,8 @@ int main(void)
 		cmocka_unit_test(ordinary_units_may_gain_too),
 		cmocka_unit_test(the_gpu_bounds_it),
 		cmocka_unit_test(a_short_step_bounds_the_gpus_work),
+		cmocka_unit_test(what_is_left_of_a_wait),
+		cmocka_unit_test(what_the_gpu_has_to_do),
 		cmocka_unit_test(what_the_gpu_hides_is_no_gain),
 		cmocka_unit_test(how_busy_the_gpu_is),
 		cmocka_unit_test(the_fields_of_an_incident),

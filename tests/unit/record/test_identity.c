@@ -201,6 +201,22 @@ static void files_inside_the_container(void **state)
 	assert_string_equal(p.identity.namespace, "");
 }
 
+static void the_gpus_that_it_sees(void **state)
+{
+	read_env("A=1");
+	assert_string_equal(p.identity.visible_gpus, "");
+	read_env("CUDA_VISIBLE_DEVICES=1,\t3");
+	assert_string_equal(p.identity.visible_gpus, "1,3");
+	read_env("NVIDIA_VISIBLE_DEVICES=GPU-8932f937");
+	assert_string_equal(p.identity.visible_gpus, "GPU-8932f937");
+	read_env("NVIDIA_VISIBLE_DEVICES=all");
+	assert_string_equal(p.identity.visible_gpus, "");
+	read_env("NVIDIA_VISIBLE_DEVICES=1"); /* of the machine: CUDA calls it 0 */
+	assert_string_equal(p.identity.visible_gpus, "");
+	read_env("CUDA_VISIBLE_DEVICES=0\033[2J\377");
+	assert_string_equal(p.identity.visible_gpus, "0[2J");
+}
+
 static void what_cannot_be_read_is_marked(void **state)
 {
 	char path[512];
@@ -308,6 +324,7 @@ int main(void)
 		TEST(jobs),
 		TEST(pods),
 		TEST(files_inside_the_container),
+		TEST(the_gpus_that_it_sees),
 		TEST(what_cannot_be_read_is_marked),
 		TEST(a_zombie_is_gone),
 		TEST(a_change_of_process_is_noticed),

@@ -99,9 +99,11 @@ static void test_a_script_and_its_cpus(void **state)
 
 	snprintf(train.script, sizeof(train.script), "train.py");
 	train.cpus = 3;
+	snprintf(train.identity.visible_gpus, sizeof(train.identity.visible_gpus), "0,1");
 	assert_int_equal(nodedb_put_process(db, &train, "python3 train.py", &err), 0);
 	train.script[0] = 0;
 	train.cpus = 0;
+	train.identity.visible_gpus[0] = 0;
 	assert_int_equal(nodedb_put_process(db, &train, NULL, &err), 0); /* no more is known */
 	assert_int_equal(nodedb_put_process(db, &old, "python3 -u /w/serve.py --key x", &err), 0);
 	snprintf(shell.script, sizeof(shell.script), "job.sh");
@@ -114,6 +116,8 @@ static void test_a_script_and_its_cpus(void **state)
 	assert_string_equal(c.homes[0].script, "train.py");
 	assert_string_equal(c.homes[0].comm, "python3");
 	assert_int_equal(c.homes[0].cpus, 3);
+	assert_string_equal(c.homes[0].visible_gpus, "0,1");
+	assert_string_equal(c.homes[1].visible_gpus, "");
 	assert_string_equal(c.homes[1].script, "serve.py"); /* of its command line */
 	assert_int_equal(c.homes[1].cpus, 0);
 	assert_string_equal(c.homes[2].script, "");
