@@ -133,18 +133,19 @@ static bool has_more_work(const struct step_account *a)
 	       has_more_bytes(a);
 }
 
-/* Whether that is as much more as the steps are longer by, or half of it. */
-static bool work_explains(const struct step_account *a, double longer)
+static bool has_more_waits(const struct step_account *a)
+{
+	return a->slow_waits > 2 * a->ordinary_waits + 1;
+}
+
+/* Whether other kernels are the reason, though there is more work: that explains what grows with it, half of it at least. */
+static bool kernels_explain(const struct step_account *a, const struct gpu_change *g, double longer)
 {
 	double launches = a->slow_launches / MAX(a->ordinary_launches, 1.0);
 	double bytes = a->slow_bytes / MAX(a->ordinary_bytes, THRESHOLD(WORK_BYTES));
 
-	return MAX(launches, bytes) - 1 >= (longer - 1) / 2;
-}
-
-static bool has_more_waits(const struct step_account *a)
-{
-	return a->slow_waits > 2 * a->ordinary_waits + 1;
+	return g->kernels.added_count && !has_more_waits(a) &&
+	       MAX(launches, bytes) - 1 < (longer - 1) / 2;
 }
 
 /* The part of another thread in what the steps wait longer for the GPU, if it is most of that; NULL: it is not. That
@@ -196,7 +197,7 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_NEIGHBOUR;
 	if (explains)
 		return GPU_BY_CLOCK;
-	if (has_more_work(a) && (!g->kernels.added_count || work_explains(a, longer)))
+	if (has_more_work(a) && !kernels_explain(a, g, longer))
 		return GPU_BY_WORK;
 	if (a->is_varied && !g->thread && !has_more_waits(a))
 		return GPU_BY_VARIETY;
