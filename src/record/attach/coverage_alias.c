@@ -165,6 +165,7 @@ int coverage_alias_add(struct coverage *c, size_t at, const struct target_librar
 		.watch = coverage_watch(c, fd),
 		.owner = owner,
 		.mapped = c->scan};
+	c->probed[at].mapped = c->scan; /* it may have been idle, and would be given back */
 	return 0;
 }
 
