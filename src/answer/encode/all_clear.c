@@ -151,6 +151,21 @@ static bool is_gpu_bound(const struct report_scope *s, const struct top_line *to
 	return top->line == ACCOUNT_GPU && top->share > GPU_BOUND && !s->examined.collectives;
 }
 
+/* ", 20 of them with other work (an evaluation, for instance), which takes 71 % of it". Such units are compared with nothing, so
+ * that no incident tells what they cost. */
+static void put_other(struct buf *b, const struct step_account *a)
+{
+	double all = (double)total_of(a), alike;
+
+	alike = (double)a->ordinary_step_ns * a->ordinary_steps +
+		(double)a->slow_step_ns * a->slow_steps;
+	if (a->other_steps && all - alike >= PLACE_TOLD * all)
+		buf_printf(b,
+			", %" PRIu32
+			" of them with other work (an evaluation, for instance), which takes %s of it",
+			a->other_steps, TEXT_PERCENT((all - alike) / all));
+}
+
 /* "python3 (PID 4821): 512 steps in 61s. Step boundary: optimizer.step (92 %). Time: host code 71 %, …" */
 static void put_process(struct buf *b, const struct report_scope *s, const struct step_account *a)
 {
@@ -158,9 +173,10 @@ static void put_process(struct buf *b, const struct report_scope *s, const struc
 	int n = top_lines(a, lines);
 
 	put_name(b, a->comm, a->pid);
-	buf_printf(b, ": %s in %s.", TEXT_PLURAL(a->steps, step_origin_units(a->origin)),
+	buf_printf(b, ": %s in %s", TEXT_PLURAL(a->steps, step_origin_units(a->origin)),
 		TEXT_DURATION(total_of(a)));
-	buf_printf(b, " Step boundary: %s (%s).", step_origin_text(a->origin),
+	put_other(b, a);
+	buf_printf(b, ". Step boundary: %s (%s).", step_origin_text(a->origin),
 		TEXT_PERCENT(a->confidence));
 	for (int i = 0; i < n; i++) {
 		buf_printf(b, "%s%s %s", i ? ", " : " Time: ", account_line_title(lines[i].line),

@@ -49,6 +49,34 @@ static void test_what_was_examined(void **state)
 		"  Not judged: ranks (no collectives recorded)\n");
 }
 
+/* What is compared with nothing is said where it takes a good part of the time: an evaluation may come too often. */
+static void test_other_work(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	_cleanup_(step_report_done) struct step_report r = {0};
+	struct step_account *a;
+	struct report_scope s;
+	uint64_t all = 0;
+
+	assert_int_equal(steps_fill_report(&r), 0);
+	a = &r.items[0];
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		all += a->total_ns[i];
+	a->slow_steps = 0;
+	a->other_steps = 12;
+	a->ordinary_steps = 500;
+	a->ordinary_step_ns = all / 1000;
+	s = scope_of(&r);
+	all_clear_put(&b, &s, 300);
+	assert_has(buf_str(&b),
+		"512 steps in 55s, 12 of them with other work (an evaluation, for instance), which takes "
+		"50 % of it. Step boundary:");
+	a->ordinary_step_ns = all / 510;
+	buf_clear(&b);
+	all_clear_put(&b, &s, 300);
+	assert_has(buf_str(&b), "512 steps in 55s. Step boundary:");
+}
+
 /* The line of the program that waits; with ranks nobody knows whose work it is. */
 static void test_where_it_waits(void **state)
 {
@@ -165,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_was_examined),
+		cmocka_unit_test(test_other_work),
 		cmocka_unit_test(test_where_it_waits),
 		cmocka_unit_test(test_nothing_to_look_at),
 		cmocka_unit_test(test_time_that_is_not_known),
