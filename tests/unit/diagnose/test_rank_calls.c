@@ -153,6 +153,22 @@ static void several_communicators_of_a_size_are_left_out(void **state)
 	assert_int_equal(n, 0);
 }
 
+/* A rank that is later by far less than a step: no wait need be known of it. */
+static void entries_are_brought_together(void **state)
+{
+	struct job j = {.count = 0};
+	_cleanup_free_ struct collective_row *rows = NULL;
+	size_t n;
+
+	add_rank(&j, 0, 2, 100, 0, MS, 0);
+	add_rank(&j, 1, 2, 101, MS, MS, 3);
+	for (size_t i = 0; i < j.count; i++)
+		j.rows[i].c.wait_ns = -1;
+	rows = adopt(&j, &n);
+	assert_non_null(rows);
+	assert_together(rows, n);
+}
+
 static void what_is_not_clear_is_left_out(void **state)
 {
 	struct job alone = {.count = 0}, no_waits = {.count = 0}, known = {.count = 0};
@@ -160,8 +176,8 @@ static void what_is_not_clear_is_left_out(void **state)
 
 	add_rank(&alone, 0, 2, 100, 0, MS, 0);
 	assert_null(adopt(&alone, &n));
-	add_rank(&no_waits, 0, 2, 100, 0, MS, 0);
-	add_rank(&no_waits, 1, 2, 101, MS, MS, 0);
+	add_rank(&no_waits, 0, 2, 100, 0, MS, 0); /* half a step later, or half a step before */
+	add_rank(&no_waits, 1, 2, 101, STEP_NS / 2, MS, 0);
 	for (size_t i = 0; i < no_waits.count; i++)
 		no_waits.rows[i].c.wait_ns = -1;
 	assert_null(adopt(&no_waits, &n));
@@ -180,6 +196,7 @@ int main(void)
 		cmocka_unit_test(messages_are_numbered_by_peer),
 		cmocka_unit_test(the_late_rank_may_be_the_first),
 		cmocka_unit_test(several_communicators_of_a_size_are_left_out),
+		cmocka_unit_test(entries_are_brought_together),
 		cmocka_unit_test(what_is_not_clear_is_left_out),
 	};
 
