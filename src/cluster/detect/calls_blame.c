@@ -17,7 +17,7 @@
 
 #define PATIENCE_NS    (5 * NS_PER_S) /* for a call that others made, too; likewise */
 #define PATIENCE_STEPS 2              /* if that is longer */
-#define RHYTHMS        8              /* ranks whose calls are asked how long a step is */
+#define RHYTHMS        4              /* ranks whose calls are asked how long a step is */
 #define PASSED_NS                                                                                  \
 	NS_PER_S /* likewise, for one of a rank that was seen in later ones: its agent came after it */
 
