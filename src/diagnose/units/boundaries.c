@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/units/gpu_open.h"
 #include "diagnose/units/unit_finder.h"
 #include "base/array.h"
 #include "base/macros.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_open.c - see gpu_open.h. A row says what was called in it, not when: work is taken to begin with its row, and to be
+/* gpu_open.c - see unit_finder.h. A row says what was called in it, not when: work is taken to begin with its row, and to be
  * over where a row ends with a wait. */
-#include "diagnose/units/gpu_open.h"
+#include "diagnose/units/unit_finder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -47,3 +47,8 @@ unit_find polls_find;
  * imports and the loading of a model come before. Those in which it rested are left out: a server without
  * requests loses nothing. */
 unit_find windows_find;
+
+/* gpu_open_count - in which time of a unit the GPU may have work of the process, from when it is given some until a wait for it
+ * ends: fills the open_ns of @s's units, which are 0; they stay so where it is not known, of a recording without a ledger,
+ * or a process that waits for parts of its work. 0 or -ENOMEM. */
+int gpu_open_count(const struct timeline *t, struct step_spans *s);
