@@ -13,6 +13,7 @@
 #include "stat/robust.h"
 
 #define CALLS_MAX  2048
+#define RANKS      4    /* that are asked */
 #define PERIODS    4    /* that must have been seen */
 #define SAME_LEAST 0.85 /* of the calls */
 #define ABOUT_EQUAL                                                                                \
@@ -95,5 +96,30 @@ int call_rhythm_step(
 		lengths[m++] = (uint64_t)(beats[i].at_ns - beats[i - p].at_ns);
 	robust_sort(lengths, m);
 	*ret_step_ns = robust_median(lengths, m);
+	return 0;
+}
+
+int call_rhythm_set(
+	struct blame_worker *workers, size_t n, const struct blame_call *calls, size_t count)
+{
+	uint32_t asked[RANKS];
+	uint64_t step_ns = 0;
+	size_t m = 0;
+
+	for (size_t i = count; i-- > 0 && m < RANKS;) {
+		uint64_t told;
+		size_t k = 0;
+
+		while (k < m && asked[k] != calls[i].worker)
+			k++;
+		if (k < m)
+			continue;
+		asked[m++] = calls[i].worker;
+		if (call_rhythm_step(calls, count, calls[i].worker, &told) < 0)
+			return -ENOMEM;
+		step_ns = MAX(step_ns, told);
+	}
+	for (size_t i = 0; i < n; i++)
+		workers[i].step_ns = step_ns;
 	return 0;
 }

@@ -9,3 +9,8 @@
  * -ENOMEM. */
 int call_rhythm_step(
 	const struct blame_call *calls, size_t count, uint32_t worker, uint64_t *ret_step_ns);
+
+/* call_rhythm_set - step_ns of @workers, which are of one job: the most of some that were heard of last, because the calls of one
+ * stage of a pipeline may be alike where another's tell its steps. -ENOMEM. */
+int call_rhythm_set(
+	struct blame_worker *workers, size_t n, const struct blame_call *calls, size_t count);

@@ -94,7 +94,7 @@ int program_columns(int fd)
 	return given && atoi(given) > 0 ? atoi(given) : w.ws_col;
 }
 
-/* Of a failure that nobody made a sentence of. */
+/* Of a failure without a sentence of its own. */
 static const char *reason_of(int err)
 {
 	return err == -EAGAIN

@@ -17,7 +17,6 @@
 
 #define PATIENCE_NS    (5 * NS_PER_S) /* for a call that others made, too; likewise */
 #define PATIENCE_STEPS 2              /* if that is longer */
-#define RHYTHMS        4              /* ranks whose calls are asked how long a step is */
 #define PASSED_NS                                                                                  \
 	NS_PER_S /* likewise, for one of a rank that was seen in later ones: its agent came after it */
 
@@ -212,33 +211,6 @@ static const struct collective *oldest_of(const struct calls *c, const struct ga
 	return oldest;
 }
 
-/* How long the steps are, as the order of a rank's calls has it: the most of some that were heard of last, because
- * the calls of one stage of a pipeline may be alike where another's tell its steps. */
-static int set_steps(
-	struct blame_worker *workers, size_t n, const struct blame_call *calls, size_t count)
-{
-	uint32_t asked[RHYTHMS];
-	uint64_t step_ns = 0;
-	size_t m = 0;
-
-	for (size_t i = count; i-- > 0 && m < RHYTHMS;) {
-		uint64_t told;
-		size_t k = 0;
-
-		while (k < m && asked[k] != calls[i].worker)
-			k++;
-		if (k < m)
-			continue;
-		asked[m++] = calls[i].worker;
-		if (call_rhythm_step(calls, count, calls[i].worker, &told) < 0)
-			return -ENOMEM;
-		step_ns = MAX(step_ns, told);
-	}
-	for (size_t i = 0; i < n; i++)
-		workers[i].step_ns = step_ns;
-	return 0;
-}
-
 static int blame_gathered(const struct calls *c, struct gathering *g,
 	struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret)
 {
@@ -257,7 +229,7 @@ static int blame_gathered(const struct calls *c, struct gathering *g,
 	for (x = oldest_of(c, g); r == 0 && x; x = TAILQ_NEXT(x, age))
 		if (is_wanted(g, x))
 			r = gather_collective(c, x, workers, g);
-	r = r < 0 ? r : set_steps(workers, n, g->items, g->count);
+	r = r < 0 ? r : call_rhythm_set(workers, n, g->items, g->count);
 	r = r < 0 || !g->count ? r : gather_held(c, workers, g);
 	items = g->items;
 	if (r < 0)

@@ -5,8 +5,8 @@
  *
  * A deviation is no chance where it exceeds the limit at two pushes in a row. The limit is
  *   z(N) * max(spread among the peers, noise from push to push), at least 10 % of the median (scores:
- *   0.05): less is nobody's trouble. What a node launches more is no trouble of itself, and told only where its job has
- *   become slower: there that it is no chance is enough.
+ *   0.05): less is not reported. That a node launches more is reported only where its job has become slower; there any difference
+ *   that is no chance is enough.
  * z(N) lets one of a hundred clusters of N nodes have a healthy node beyond it even if nodes differ
  * among themselves for good, so that noise, which must exceed it twice, does so less than once a day:
  * 8640 N (0.01 / 6N)^2. With few nodes the spread of one moment may be small by chance; its average

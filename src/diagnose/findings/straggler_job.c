@@ -199,15 +199,10 @@ static void job_done(struct straggler_job *j)
 /* Where no rank's marks say where its steps end, the order of its calls says how long they are. */
 static int set_rhythm(struct straggler_job *j)
 {
-	uint64_t step_ns = 0;
-	int r = call_rhythm_step(j->calls, j->call_count, 0, &step_ns);
-
 	for (size_t w = 0; w < j->worker_count; w++)
 		if (j->workers[w].step_ns)
-			return r;
-	for (size_t w = 0; w < j->worker_count; w++)
-		j->workers[w].step_ns = step_ns;
-	return r;
+			return 0;
+	return call_rhythm_set(j->workers, j->worker_count, j->calls, j->call_count);
 }
 
 /* One that is too large to be looked at is blamed for nothing. */

@@ -247,7 +247,6 @@ static void test_messages_alone(void **state)
 		struct job_spec s = plain(1);
 		struct job_trace t;
 		struct blame b;
-		uint64_t step_ns;
 		size_t kept = 0;
 
 		s.pipeline = 4;
@@ -265,9 +264,7 @@ static void test_messages_alone(void **state)
 				c->enter_ns > t.calls[0].c.enter_ns + 1300 * (int64_t)MS)
 				t.calls[kept++] = t.calls[i];
 		}
-		assert_int_equal(call_rhythm_step(t.calls, kept, 0, &step_ns), 0);
-		for (size_t w = 0; w < t.worker_count; w++)
-			t.workers[w].step_ns = step_ns;
+		assert_int_equal(call_rhythm_set(t.workers, t.worker_count, t.calls, kept), 0);
 		assert_int_equal(blame_find(t.workers, t.worker_count, t.calls, kept, &b), 0);
 		assert_in_range(b.steps, 130, 150);
 		assert_int_equal(b.stages, 4);

@@ -16,6 +16,7 @@
 static uint64_t step_of(const char *pattern, size_t steps, size_t rare)
 {
 	static struct blame_call calls[4096];
+	struct blame_worker workers[2] = {0};
 	size_t n = 0;
 	int64_t at = 0;
 	uint64_t step;
@@ -32,6 +33,9 @@ static uint64_t step_of(const char *pattern, size_t steps, size_t rare)
 		at += 40 * MS;
 	}
 	assert_int_equal(call_rhythm_step(calls, n, 0, &step), 0);
+	assert_int_equal(call_rhythm_set(workers, 2, calls, n),
+		0); /* the other's, heard of last, tell nothing */
+	assert_true(workers[0].step_ns == step && workers[1].step_ns == step);
 	return step / MS;
 }
 
